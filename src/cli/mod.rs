@@ -1,0 +1,125 @@
+//! The command line: one file a subcommand, each with its arguments and one `run`.
+//!
+//! stdout is the result and nothing else; progress and warnings go to stderr. Exit status: 0
+//! measured, 1 could not measure, 2 usage; with `--gate` 3 affected, 4 inconclusive.
+
+mod common;
+mod output;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+pub use common::RunArgs;
+pub use output::{ColorWhen, Output};
+
+use crate::Failure;
+
+/// How a subcommand ended when it did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Measured (or printed), whatever was found.
+    Done,
+    /// `--gate`: a subject is affected (or the candidate is worse).
+    GateAffected,
+    /// `--gate`: inconclusive, or a positive control failed.
+    GateInconclusive,
+    /// Stopped by SIGINT after finished rows were kept.
+    Interrupted,
+    /// Stopped by SIGTERM after finished rows were kept.
+    Terminated,
+}
+
+impl Exit {
+    fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::GateAffected => 3,
+            Exit::GateInconclusive => 4,
+            Exit::Interrupted => 130,
+            Exit::Terminated => 143,
+        }
+    }
+}
+
+/// Find out whether a program's speed depends on where its stack was put, why, and what fixes it.
+#[derive(Parser)]
+#[command(name = "stackphase", version, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    global: GlobalArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(clap::Args)]
+struct GlobalArgs {
+    /// Print one JSON document on stdout instead of text
+    #[arg(long, global = true)]
+    json: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto, value_name = "WHEN")]
+    color: ColorWhen,
+}
+
+// One line a subcommand here, one in `dispatch`: nothing else needs to know of a new one.
+#[derive(Subcommand)]
+enum Command {}
+
+fn dispatch(command: Command, _output: &mut Output) -> Result<Exit, Failure> {
+    match command {}
+}
+
+const GUIDE: &str = "\
+stackphase: does this code's speed depend on where its stack was put?
+
+  stackphase check              the one-evening check of this machine
+  stackphase pad -- COMMAND     is stack placement why my benchmark has two speeds?
+  stackphase --help             everything else
+";
+
+/// Parses `args`, runs the subcommand, and maps what came of it to an exit status.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    // clap's own errors must honour `--json` too, before there is a parsed command line.
+    let json = args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == "--json");
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, json),
+    };
+    let mut output = Output::new(cli.global.json, cli.global.color);
+    let result = match cli.command {
+        Some(command) => dispatch(command, &mut output),
+        None => output.text(GUIDE).map(|()| Exit::Done),
+    };
+    match result {
+        Ok(exit) => ExitCode::from(exit.code()),
+        Err(failure) => output.fail(&failure),
+    }
+}
+
+/// Help and version are results; a mistake is one document or clap's own message, status 2.
+fn usage(error: &clap::Error, json: bool) -> ExitCode {
+    if !error.use_stderr() {
+        let mut output = Output::new(false, ColorWhen::Auto);
+        return match output.text(&error.render().to_string()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => output.fail(&failure),
+        };
+    }
+    if json {
+        let rendered = error.render().to_string();
+        let what = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let failure = Failure::usage(what, "command line", "see stackphase --help");
+        return Output::new(true, ColorWhen::Never).fail(&failure);
+    }
+    // A closed stderr leaves nobody to tell.
+    let _ = error.print();
+    ExitCode::from(2)
+}
+
+/// The whole command line as clap knows it, for completions, man pages and the command reference.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
