@@ -9,7 +9,11 @@ pub mod analysis;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod failure;
+pub mod block;
 pub mod kernels;
+pub mod placement;
 pub mod sample;
+pub mod sys;
+pub mod workloads;
 
 pub use failure::Failure;

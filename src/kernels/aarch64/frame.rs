@@ -17,9 +17,12 @@ pub fn stack_pointer() -> usize {
 pub fn clear_upper_lanes() {}
 
 /// Searches `[low, high)` for `message` and writes the addresses found into `found`; returns how
-/// many. Only the first and the last sixteen bytes are compared: enough for a random message.
+/// many.
 ///
-/// A message of fewer than 16 bytes is never found. The search ends when `found` is full.
+/// Four lanes of sixteen bytes are compared, spread over the message from its first to its last
+/// byte; three must agree, because a compiler gives the slot of a buffer that has been read for the
+/// last time to another variable, which then overwrites a part of it. A message of fewer than 16
+/// bytes is never found. The search ends when `found` is full.
 ///
 /// Inlined, and a leaf in registers: it does not disturb the dead stack that it searches. The
 /// range is read as raw memory; it must be mapped and readable, as the stack below the stack
@@ -30,24 +33,41 @@ pub fn find_on_stack(low: usize, high: usize, message: &[u8], found: &mut [usize
     if len < 16 || found.is_empty() || high < low || high - low < len {
         return 0;
     }
+    let (second, third) = ((len - 16) / 3, (len - 16) * 2 / 3);
     let count: usize;
-    // SAFETY: reads [low, high), which the caller has mapped, and sixteen bytes at both ends of
-    // `message`; writes at most `found.len()` words of `found`. No stack is used.
+    // SAFETY: reads [low, high), which the caller has mapped, and sixteen bytes at four places
+    // inside `message`; writes at most `found.len()` words of `found`. No stack is used.
     unsafe {
         asm!(
             "ldr q0, [{message}]",
-            "add {end}, {message}, {tail}",
-            "ldr q1, [{end}]",
+            "ldr q1, [{message}, {second}]",
+            "ldr q2, [{message}, {third}]",
+            "ldr q3, [{message}, {fourth}]",
             "2:",
-            "ldr q2, [{at}]",
-            "cmeq v2.16b, v2.16b, v0.16b",
-            "add {end}, {at}, {tail}",
-            "ldr q3, [{end}]",
-            "cmeq v3.16b, v3.16b, v1.16b",
-            "and v2.16b, v2.16b, v3.16b",
-            "uminv b2, v2.16b",
-            "umov {mask:w}, v2.b[0]",
-            "cbz {mask:w}, 3f",
+            "mov {lanes:w}, wzr",
+            // The minimum over equal bytes is 0xff where all agree, 0 elsewhere: its top bit counts.
+            "ldr q4, [{at}]",
+            "cmeq v4.16b, v4.16b, v0.16b",
+            "uminv b4, v4.16b",
+            "umov {mask:w}, v4.b[0]",
+            "add {lanes:w}, {lanes:w}, {mask:w}, lsr #7",
+            "ldr q4, [{at}, {second}]",
+            "cmeq v4.16b, v4.16b, v1.16b",
+            "uminv b4, v4.16b",
+            "umov {mask:w}, v4.b[0]",
+            "add {lanes:w}, {lanes:w}, {mask:w}, lsr #7",
+            "ldr q4, [{at}, {third}]",
+            "cmeq v4.16b, v4.16b, v2.16b",
+            "uminv b4, v4.16b",
+            "umov {mask:w}, v4.b[0]",
+            "add {lanes:w}, {lanes:w}, {mask:w}, lsr #7",
+            "ldr q4, [{at}, {fourth}]",
+            "cmeq v4.16b, v4.16b, v3.16b",
+            "uminv b4, v4.16b",
+            "umov {mask:w}, v4.b[0]",
+            "add {lanes:w}, {lanes:w}, {mask:w}, lsr #7",
+            "cmp {lanes:w}, #3",
+            "b.lo 3f",
             "str {at}, [{found}, {count}, lsl #3]",
             "add {count}, {count}, #1",
             "cmp {count}, {room}",
@@ -58,15 +78,17 @@ pub fn find_on_stack(low: usize, high: usize, message: &[u8], found: &mut [usize
             "b.ls 2b",
             "4:",
             message = in(reg) message.as_ptr(),
-            tail = in(reg) len - 16,
+            second = in(reg) second,
+            third = in(reg) third,
+            fourth = in(reg) len - 16,
             at = inout(reg) low => _,
             last = in(reg) high - len,
             found = in(reg) found.as_mut_ptr(),
             room = in(reg) found.len(),
             count = inout(reg) 0usize => count,
             mask = out(reg) _,
-            end = out(reg) _,
-            out("v0") _, out("v1") _, out("v2") _, out("v3") _,
+            lanes = out(reg) _,
+            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _,
             options(nostack),
         );
     }
