@@ -16,7 +16,7 @@ const CHAIN_STEPS: u64 = 256;
 const SATURATING_STEPS: u64 = 512;
 
 /// One reading of both loops, ns a step.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GuardReading {
     /// The dependent chain: sixteen dependent multiplications a step.
     pub chain_ns: f64,
@@ -57,7 +57,8 @@ impl Guard {
     /// of earlier launches of the same arm.
     pub fn calibrate(readings: usize, known: Option<GuardReading>) -> Self {
         let first = known.unwrap_or_else(GuardReading::take);
-        let best = (0..readings).fold(first, |best, _| best.combine(GuardReading::take(), f64::min));
+        let best =
+            (0..readings).fold(first, |best, _| best.combine(GuardReading::take(), f64::min));
         Guard { best }
     }
 

@@ -10,5 +10,5 @@ mod timed;
 
 pub use calibration::{Clock, MIN_BLOCK, iterations_for};
 pub use guard::{DISTURBED_ABOVE, Guard, GuardReading, Occupancy};
-pub use locate::{Decider, Found, Located, Locator};
+pub use locate::{Decider, Found, Located, Locator, first_written};
 pub use timed::{Entry, Loop, Place, PlaceError, Timed, run_at};

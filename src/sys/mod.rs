@@ -6,4 +6,10 @@
 
 pub mod copy;
 #[cfg(target_os = "linux")]
+pub mod descriptor;
+#[cfg(target_os = "linux")]
+pub mod image;
+#[cfg(unix)]
+pub mod signals;
+#[cfg(target_os = "linux")]
 pub mod spawn;

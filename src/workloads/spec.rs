@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Workload;
 use super::copies::{CopyChain, CopyRing, CopySetup, Memcpy};
 use super::hashes::{Blake3, Blake3Hasher, Crc32, HashFunction, Hashing, Sha3, Sha256};
 use super::registers::Registers;
 use super::roundtrip::{Form, RoundTripWorkload};
 use super::sink::{BlackBox, SinkKind, Xor};
-use super::Workload;
 use crate::block::{Loop, Timed};
 use crate::kernels::RoundTrip;
 use crate::sample::{Role, vocabulary};
