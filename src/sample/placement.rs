@@ -93,6 +93,17 @@ vocabulary! {
     }
 }
 
+impl Role {
+    /// The role of the workload called `name`. Code that is not ours is what is being asked about.
+    pub fn of_workload(name: &str) -> Role {
+        match name {
+            "copychain" | "copyring" | "roundtrip" => Role::Exhibit,
+            "registers" | "roundtrip-aligned" => Role::Control,
+            _ => Role::Subject,
+        }
+    }
+}
+
 vocabulary! {
     /// What became of the timed block or the launch.
     Status {
@@ -119,6 +130,15 @@ mod tests {
                 "JSON and CSV must agree"
             );
         }
+    }
+
+    #[test]
+    fn only_the_code_in_question_gates() {
+        for name in ["blake3", "blake3-hasher", "sha256", "memcpy", "command"] {
+            assert_eq!(Role::of_workload(name), Role::Subject);
+        }
+        assert_eq!(Role::of_workload("copyring"), Role::Exhibit);
+        assert_eq!(Role::of_workload("registers"), Role::Control);
     }
 
     #[test]
