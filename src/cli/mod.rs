@@ -4,7 +4,15 @@
 //! measured, 1 could not measure, 2 usage; with `--gate` 3 affected, 4 inconclusive.
 
 mod common;
+mod gate;
+#[cfg(target_os = "linux")]
+mod machine;
 mod output;
+#[cfg(target_os = "linux")]
+mod phase;
+#[cfg(target_os = "linux")]
+mod run;
+mod verdicts;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,7 +20,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 pub use common::RunArgs;
+pub use gate::GateArgs;
 pub use output::{ColorWhen, Output};
+use verdicts::{judge_directory, print_verdicts};
 
 use crate::Failure;
 
@@ -65,10 +75,22 @@ struct GlobalArgs {
 
 // One line a subcommand here, one in `dispatch`: nothing else needs to know of a new one.
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    /// What is known of this host, and what would disturb a measurement
+    #[cfg(target_os = "linux")]
+    Machine(machine::MachineArgs),
+    /// The trampoline grid: one workload at every stack phase
+    #[cfg(target_os = "linux")]
+    Phase(phase::PhaseArgs),
+}
 
-fn dispatch(command: Command, _output: &mut Output) -> Result<Exit, Failure> {
-    match command {}
+fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        #[cfg(target_os = "linux")]
+        Command::Machine(args) => machine::run(&args, output),
+        #[cfg(target_os = "linux")]
+        Command::Phase(args) => phase::run(&args, output),
+    }
 }
 
 const GUIDE: &str = "\
@@ -125,6 +147,11 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
     // A closed stderr leaves nobody to tell.
     let _ = error.print();
     ExitCode::from(2)
+}
+
+/// Parses a workload's name.
+fn workload_name(text: &str) -> Result<crate::workloads::Name, String> {
+    text.parse().map_err(|error: crate::sample::UnknownName| error.to_string())
 }
 
 /// The whole command line as clap knows it, for completions, man pages and the command reference.
