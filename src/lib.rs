@@ -9,6 +9,8 @@ pub mod analysis;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod failure;
+#[cfg(feature = "cli")]
+pub mod report;
 pub mod sample;
 
 pub use failure::Failure;
