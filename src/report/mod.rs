@@ -5,7 +5,17 @@
 
 mod bandplot;
 pub mod escape;
+pub mod facts;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod markdown;
+pub mod read;
+pub mod redact;
+mod rows;
+mod run;
 pub mod text;
+mod thin;
 pub mod words;
+
+pub use run::{Key, RunData, SampleSeries};
+pub use thin::{Bucket, Dot, Place, Thinned};
