@@ -89,8 +89,11 @@ fn code(text: &str) -> String {
 /// Whether Markdown would show the text as it is: nothing in it can mean markup, begin a list, or
 /// be taken for an address.
 fn is_plain_prose(text: &str) -> bool {
+    // `1. ` and `1) ` begin a list; `1.5` does not.
     let after_digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let numbered = after_digits.len() < text.len() && after_digits.starts_with(['.', ')']);
+    let marker = after_digits.strip_prefix(['.', ')']);
+    let numbered = after_digits.len() < text.len()
+        && marker.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
     let within_a_word = |at: usize| {
         let before = text[..at].chars().next_back();
         let after = text[at + 1..].chars().next();

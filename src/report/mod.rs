@@ -13,6 +13,7 @@ pub mod read;
 pub mod redact;
 mod rows;
 mod run;
+pub mod svg;
 pub mod text;
 mod thin;
 pub mod words;
