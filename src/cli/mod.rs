@@ -5,6 +5,7 @@
 
 mod common;
 mod output;
+mod report;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -65,10 +66,14 @@ struct GlobalArgs {
 
 // One line a subcommand here, one in `dispatch`: nothing else needs to know of a new one.
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Report(report::Args),
+}
 
-fn dispatch(command: Command, _output: &mut Output) -> Result<Exit, Failure> {
-    match command {}
+fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        Command::Report(args) => report::run(args, output),
+    }
 }
 
 const GUIDE: &str = "\

@@ -6,9 +6,12 @@
 mod bandplot;
 pub mod escape;
 pub mod facts;
+mod files;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod html;
 pub mod markdown;
+mod pairing;
 pub mod read;
 pub mod redact;
 mod rows;
@@ -18,5 +21,6 @@ pub mod text;
 mod thin;
 pub mod words;
 
+pub use files::{Format, Html, Markdown, ReportFile, Svg, Text, read_runs, write, write_beside};
 pub use run::{Key, RunData, SampleSeries};
 pub use thin::{Bucket, Dot, Place, Thinned};

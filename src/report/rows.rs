@@ -185,19 +185,21 @@ impl Rows<'_> {
         if self.run.series.len() >= MOST_SERIES {
             return None;
         }
-        let text = |at: usize| {
-            let cell = cell(record, self.columns.key[at]).unwrap_or_default();
-            String::from_utf8_lossy(cell).into_owned()
+        // What a foreign file does not name is named as analysis names it, so that verdict and
+        // blocks find each other.
+        let text = |at: usize, default: &str| match cell(record, self.columns.key[at]) {
+            Some(cell) => String::from_utf8_lossy(cell).into_owned(),
+            None => default.to_owned(),
         };
         let key = Key {
-            probe: text(0),
-            workload: text(1),
-            len: text(2),
-            arm: text(3),
-            routine: text(4),
-            placement: text(5),
-            params: text(6),
-            unit: text(7),
+            probe: text(0, "recorded"),
+            workload: text(1, "unnamed"),
+            len: text(2, ""),
+            arm: text(3, "default"),
+            routine: text(4, ""),
+            placement: text(5, "shift"),
+            params: text(6, ""),
+            unit: text(7, ""),
         };
         let at = self.run.series.len();
         self.run.series.push(SampleSeries { key, blocks: Thinned::default() });

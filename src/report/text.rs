@@ -5,6 +5,8 @@
 //! verdict becomes a few short lines.
 
 use super::escape::plain;
+use super::facts;
+use super::run::RunData;
 use super::words;
 use crate::analysis::{Finding, Verdict, VerdictDocument};
 
@@ -28,6 +30,8 @@ impl Default for TextOptions {
 
 /// Reasons shown below the table; further ones stand in the document.
 const NOTES: usize = 6;
+/// Band plots of one run.
+const PLOTS: usize = 6;
 
 /// The verdicts as text: the headline, the table, and what qualifies them. Ends in a line feed.
 pub fn verdicts(document: &VerdictDocument, options: &TextOptions) -> String {
@@ -46,6 +50,27 @@ pub fn verdicts(document: &VerdictDocument, options: &TextOptions) -> String {
         if notes.len() > NOTES {
             out.push_str(&format!("note: {} more in verdict.json\n", notes.len() - NOTES));
         }
+    }
+    out
+}
+
+/// One run as text: its verdicts, the bands of those that are affected, its machine, and what is
+/// missing. Ends in a line feed.
+pub fn run(run: &RunData, options: &TextOptions) -> String {
+    let mut out = match &run.verdicts {
+        Some(document) => verdicts(document, options),
+        None => verdicts(&VerdictDocument::new(Vec::new()), options),
+    };
+    let banded = run.verdicts().iter().filter(|v| v.verdict == Finding::Affected);
+    for verdict in banded.take(PLOTS) {
+        out.push('\n');
+        out.push_str(&band_plot(verdict, options));
+    }
+    out.push('\n');
+    let machine = facts::machine_line(run).unwrap_or_else(|| "not recorded".to_owned());
+    out.push_str(&wrap(&format!("machine: {}", plain(&machine)), options.width, "  "));
+    for sentence in run.missing.iter().take(NOTES) {
+        out.push_str(&wrap(&format!("missing: {}", plain(sentence)), options.width, "  "));
     }
     out
 }

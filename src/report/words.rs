@@ -25,19 +25,22 @@ pub fn headline(document: &VerdictDocument, escape: Escape) -> String {
 /// The verdict that the headline is about: subjects before exhibits before controls, affected
 /// before inconclusive before clear, the largest effect first.
 pub fn lead(document: &VerdictDocument) -> Option<&Verdict> {
-    let rank = |v: &Verdict| {
-        let role = match v.role {
-            Role::Subject => 0,
-            Role::Exhibit => 1,
-            Role::Control => 2,
-        };
-        (role, severity(v.verdict))
-    };
     document.verdicts.iter().min_by(|a, b| {
         let effects =
             || b.effect_percent.unwrap_or(0.0).total_cmp(&a.effect_percent.unwrap_or(0.0));
         rank(a).cmp(&rank(b)).then_with(effects)
     })
+}
+
+/// How early a verdict is shown: subjects before exhibits before controls, affected before
+/// inconclusive before clear.
+pub fn rank(verdict: &Verdict) -> (u8, u8) {
+    let role = match verdict.role {
+        Role::Subject => 0,
+        Role::Exhibit => 1,
+        Role::Control => 2,
+    };
+    (role, severity(verdict.verdict))
 }
 
 /// Affected 0, inconclusive 1, clear 2.

@@ -46,7 +46,7 @@ pub fn places(series: &SampleSeries, verdict: Option<&Verdict>, purpose: Use) ->
     horizontal(&mut canvas, &x);
     levels(&mut canvas, verdict, &y);
     draw(&mut canvas, &points, &x, &y, purpose.dots);
-    hits(&mut canvas, &points, &x, &key.unit);
+    hits(&mut canvas, &points, &x, &key.unit, purpose.dots);
     Some(canvas.finish())
 }
 
@@ -158,9 +158,11 @@ fn draw(canvas: &mut Canvas, points: &[Point], x: &Scale, y: &Scale, dots: usize
 }
 
 /// Tooltips: one a place, or one for a few neighbours where there are more places than pixels.
-fn hits(canvas: &mut Canvas, points: &[Point], x: &Scale, unit: &str) {
+fn hits(canvas: &mut Canvas, points: &[Point], x: &Scale, unit: &str, dots: usize) {
     let unit = if unit.is_empty() { "ns" } else { unit };
-    let share = points.len().div_ceil(300).max(1);
+    // A tooltip takes as much room as ten dots.
+    let room = (dots / 25).clamp(40, 300);
+    let share = points.len().div_ceil(room).max(1);
     for group in points.chunks(share) {
         let slowest = group.iter().max_by(|a, b| a.bucket.median().total_cmp(&b.bucket.median()));
         let (Some(slowest), Some(first), Some(last)) = (slowest, group.first(), group.last())
