@@ -6,11 +6,23 @@
 #![deny(unsafe_code)]
 
 pub mod analysis;
+pub mod block;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod failure;
+pub mod kernels;
+#[cfg(target_os = "linux")]
+pub mod launch;
+#[cfg(target_os = "linux")]
+pub mod machine;
+pub mod placement;
+#[cfg(target_os = "linux")]
+pub mod probes;
+pub mod record;
 #[cfg(feature = "cli")]
 pub mod report;
 pub mod sample;
+pub mod sys;
+pub mod workloads;
 
 pub use failure::Failure;
