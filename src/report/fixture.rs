@@ -1,6 +1,8 @@
 //! Generated verdicts for the tests of every format: the published figures of one Zen 5 (zmm and
 //! ymm copies), a page band, an exhibit, and one that is not settled.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::analysis::{
@@ -130,8 +132,14 @@ pub fn verdicts() -> Vec<Verdict> {
 /// rounds, noise of 0.1 %, and one disturbed block in fifty.
 pub fn run_directory() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
+    fill(dir.path());
+    dir
+}
+
+/// Writes the fixture's run into `directory`.
+pub fn fill(directory: &Path) {
     let write = |name: &str, text: &str| {
-        std::fs::write(dir.path().join(name), text).expect("the fixture can be written");
+        std::fs::write(directory.join(name), text).expect("the fixture can be written");
     };
     let document = VerdictDocument::new(verdicts());
     write("verdict.json", &serde_json::to_string(&document).expect("verdicts are JSON"));
@@ -141,7 +149,15 @@ pub fn run_directory() -> tempfile::TempDir {
     write("explanation.json", &explanation().to_string());
     write("forwarding.json", &forwarding().to_string());
     write("samples.csv", &samples(&verdicts()));
-    dir
+}
+
+/// Leaves the fixture's run where the page is looked at in a browser.
+#[test]
+fn leave_a_run_for_the_browser() {
+    if let Some(directory) = std::env::var_os("STACKPHASE_FIXTURE_DIR") {
+        std::fs::create_dir_all(&directory).expect("the directory can be made");
+        fill(Path::new(&directory));
+    }
 }
 
 /// The samples of `verdicts`, generated from their bands.
