@@ -13,6 +13,7 @@ mod phase;
 #[cfg(target_os = "linux")]
 mod run;
 mod verdicts;
+mod report;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -82,6 +83,7 @@ enum Command {
     /// The trampoline grid: one workload at every stack phase
     #[cfg(target_os = "linux")]
     Phase(phase::PhaseArgs),
+    Report(report::Args),
 }
 
 fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
@@ -90,6 +92,7 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         Command::Machine(args) => machine::run(&args, output),
         #[cfg(target_os = "linux")]
         Command::Phase(args) => phase::run(&args, output),
+        Command::Report(args) => report::run(args, output),
     }
 }
 
