@@ -9,6 +9,7 @@ pub mod analysis;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod failure;
+pub mod import;
 pub mod record;
 pub mod sample;
 
