@@ -186,7 +186,7 @@ impl SeriesSet {
     fn at(&mut self, key: SeriesKey) -> usize {
         *self.by_key.entry(key).or_insert_with_key(|key| {
             self.list.push(Series {
-                role: Role::of_workload(&key.workload),
+                role: Role::of(&key.workload, &key.arm),
                 higher_is_better: is_rate(key),
                 key: key.clone(),
                 observations: Vec::new(),
