@@ -20,6 +20,8 @@ pub mod placement;
 #[cfg(target_os = "linux")]
 pub mod probes;
 pub mod record;
+#[cfg(feature = "cli")]
+pub mod report;
 pub mod sample;
 pub mod sys;
 pub mod workloads;
