@@ -10,6 +10,7 @@ pub mod block;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod failure;
+pub mod import;
 pub mod kernels;
 #[cfg(target_os = "linux")]
 pub mod launch;
