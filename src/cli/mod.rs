@@ -4,6 +4,8 @@
 //! measured, 1 could not measure, 2 usage; with `--gate` 3 affected, 4 inconclusive.
 
 mod common;
+#[cfg(target_os = "linux")]
+mod counters;
 mod output;
 
 use std::ffi::OsString;
@@ -65,10 +67,16 @@ struct GlobalArgs {
 
 // One line a subcommand here, one in `dispatch`: nothing else needs to know of a new one.
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    #[cfg(target_os = "linux")]
+    Counters(counters::Args),
+}
 
-fn dispatch(command: Command, _output: &mut Output) -> Result<Exit, Failure> {
-    match command {}
+fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        #[cfg(target_os = "linux")]
+        Command::Counters(args) => counters::run(&args, output),
+    }
 }
 
 const GUIDE: &str = "\

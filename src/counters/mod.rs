@@ -43,7 +43,7 @@ pub use open::OpenError;
 pub use reading::{Counted, ReadError, Reading};
 pub use request::BadEvent;
 pub use set::Set;
-pub use survey::{Standing, Surveyed, survey, survey_one};
+pub use survey::{Standing, Surveyed, survey, survey_one, survey_software};
 pub use table::lookup;
 
 /// The largest number of counters in one group: what the narrowest core (four registers) can run.
