@@ -9,6 +9,8 @@ pub mod analysis;
 pub mod block;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(target_os = "linux")]
+pub mod counters;
 mod failure;
 pub mod import;
 pub mod kernels;

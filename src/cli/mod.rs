@@ -7,6 +7,8 @@ mod common;
 mod gate;
 #[cfg(target_os = "linux")]
 mod machine;
+#[cfg(target_os = "linux")]
+mod counters;
 mod output;
 #[cfg(target_os = "linux")]
 mod phase;
@@ -84,6 +86,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Phase(phase::PhaseArgs),
     Report(report::Args),
+    #[cfg(target_os = "linux")]
+    Counters(counters::Args),
 }
 
 fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
@@ -93,6 +97,7 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         #[cfg(target_os = "linux")]
         Command::Phase(args) => phase::run(&args, output),
         Command::Report(args) => report::run(args, output),
+        Command::Counters(args) => counters::run(&args, output),
     }
 }
 

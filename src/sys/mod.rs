@@ -9,6 +9,8 @@ pub mod copy;
 pub mod descriptor;
 #[cfg(target_os = "linux")]
 pub mod image;
+#[cfg(target_os = "linux")]
+pub mod perf;
 #[cfg(unix)]
 pub mod signals;
 #[cfg(target_os = "linux")]

@@ -3,3 +3,4 @@
 pub mod chains;
 pub mod frame;
 pub mod roundtrip;
+pub mod self_test;
