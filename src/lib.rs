@@ -10,5 +10,6 @@ pub mod analysis;
 pub mod cli;
 mod failure;
 pub mod sample;
+pub mod sys;
 
 pub use failure::Failure;

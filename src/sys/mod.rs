@@ -1,0 +1,10 @@
+//! Every use of `unsafe` that is not assembly: what the operating system and the C library give
+//! only through raw calls. Small functions, each with its safety argument, safe to the outside.
+
+// See the module documentation: the rest of the library forbids it.
+#![allow(unsafe_code)]
+
+#[cfg(target_os = "linux")]
+pub mod breakpoint;
+#[cfg(target_os = "linux")]
+mod perf_ring;
