@@ -11,5 +11,6 @@ pub mod cli;
 mod failure;
 pub mod sample;
 pub mod sys;
+pub mod trace;
 
 pub use failure::Failure;

@@ -8,3 +8,5 @@
 pub mod breakpoint;
 #[cfg(target_os = "linux")]
 mod perf_ring;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub mod ptrace;
