@@ -27,5 +27,6 @@ pub mod report;
 pub mod sample;
 pub mod sys;
 pub mod workloads;
+pub mod trace;
 
 pub use failure::Failure;

@@ -15,3 +15,9 @@ pub mod perf;
 pub mod signals;
 #[cfg(target_os = "linux")]
 pub mod spawn;
+#[cfg(target_os = "linux")]
+pub mod breakpoint;
+#[cfg(target_os = "linux")]
+mod perf_ring;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub mod ptrace;
