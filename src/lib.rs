@@ -6,9 +6,20 @@
 #![deny(unsafe_code)]
 
 pub mod analysis;
+pub mod block;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod failure;
+pub mod kernels;
+#[cfg(target_os = "linux")]
+pub mod launch;
+#[cfg(target_os = "linux")]
+pub mod machine;
+pub mod placement;
+#[cfg(target_os = "linux")]
+pub mod probes;
 pub mod sample;
+pub mod sys;
+pub mod workloads;
 
 pub use failure::Failure;

@@ -82,6 +82,14 @@ stackphase: does this code's speed depend on where its stack was put?
 /// Parses `args`, runs the subcommand, and maps what came of it to an exit status.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
+    // A worker must reach its work by the same short way in every launch.
+    #[cfg(target_os = "linux")]
+    if args.len() == 2 && args[1] == crate::launch::WORKER_COMMAND {
+        return match crate::launch::serve() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => Output::new(false, ColorWhen::Never).fail(&failure),
+        };
+    }
     // clap's own errors must honour `--json` too, before there is a parsed command line.
     let json = args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == "--json");
     let cli = match Cli::try_parse_from(&args) {

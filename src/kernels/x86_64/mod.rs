@@ -1,0 +1,5 @@
+//! x86-64: System V registers, AT&T-free (Intel) syntax.
+
+pub mod chains;
+pub mod frame;
+pub mod roundtrip;
