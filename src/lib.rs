@@ -18,6 +18,7 @@ pub mod machine;
 pub mod placement;
 #[cfg(target_os = "linux")]
 pub mod probes;
+pub mod record;
 pub mod sample;
 pub mod sys;
 pub mod workloads;

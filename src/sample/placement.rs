@@ -132,6 +132,15 @@ mod tests {
     }
 
     #[test]
+    fn only_the_code_in_question_gates() {
+        for name in ["blake3", "blake3-hasher", "sha256", "memcpy", "command"] {
+            assert_eq!(Role::of(name, "default"), Role::Subject);
+        }
+        assert_eq!(Role::of("copyring", "default"), Role::Exhibit);
+        assert_eq!(Role::of("registers", "default"), Role::Control);
+    }
+
+    #[test]
     fn an_unknown_word_lists_the_known_ones() {
         let error = "stack".parse::<Grid>();
         assert_eq!(
