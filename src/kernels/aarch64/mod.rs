@@ -2,4 +2,6 @@
 
 pub mod chains;
 pub mod frame;
+#[cfg(target_os = "linux")]
+pub mod pairs;
 pub mod roundtrip;
