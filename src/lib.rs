@@ -26,7 +26,7 @@ pub mod record;
 pub mod report;
 pub mod sample;
 pub mod sys;
-pub mod workloads;
 pub mod trace;
+pub mod workloads;
 
 pub use failure::Failure;

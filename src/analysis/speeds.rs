@@ -270,6 +270,7 @@ pub fn judge_launches(
         ),
         instructions_per_op: None,
         unit: key.unit.clone().unwrap_or_else(|| "ns".to_owned()),
+        launches: None,
         reasons,
     }
 }

@@ -4,18 +4,18 @@
 //! measured, 1 could not measure, 2 usage; with `--gate` 3 affected, 4 inconclusive.
 
 mod common;
+#[cfg(target_os = "linux")]
+mod counters;
 mod gate;
 #[cfg(target_os = "linux")]
 mod machine;
-#[cfg(target_os = "linux")]
-mod counters;
 mod output;
 #[cfg(target_os = "linux")]
 mod phase;
+mod report;
 #[cfg(target_os = "linux")]
 mod run;
 mod verdicts;
-mod report;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -97,6 +97,7 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         #[cfg(target_os = "linux")]
         Command::Phase(args) => phase::run(&args, output),
         Command::Report(args) => report::run(args, output),
+        #[cfg(target_os = "linux")]
         Command::Counters(args) => counters::run(&args, output),
     }
 }

@@ -4,13 +4,13 @@ use std::io;
 
 use perf_event::{Counter, Group};
 
+use super::GROUP;
 use super::absence;
 use super::environment::{Context, Environment};
 use super::event::Event;
 use super::open::{self, OpenError, Whom};
 use super::reading::{Counted, ReadError, Reading, Totals, group_bytes};
 use super::survey::{Standing, survey_one};
-use super::GROUP;
 use crate::kernels;
 use crate::sample::Absence;
 
@@ -305,4 +305,3 @@ impl Set {
         Reading { counters }
     }
 }
-

@@ -4,6 +4,8 @@
 // See the module documentation: the rest of the library forbids it.
 #![allow(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+pub mod breakpoint;
 pub mod copy;
 #[cfg(target_os = "linux")]
 pub mod descriptor;
@@ -11,13 +13,11 @@ pub mod descriptor;
 pub mod image;
 #[cfg(target_os = "linux")]
 pub mod perf;
-#[cfg(unix)]
-pub mod signals;
-#[cfg(target_os = "linux")]
-pub mod spawn;
-#[cfg(target_os = "linux")]
-pub mod breakpoint;
 #[cfg(target_os = "linux")]
 mod perf_ring;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod ptrace;
+#[cfg(unix)]
+pub mod signals;
+#[cfg(target_os = "linux")]
+pub mod spawn;
