@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::Output;
 use crate::Failure;
-use crate::analysis::{Options, Verdict, VerdictDocument, judge_all};
+use crate::analysis::{Options, VerdictDocument, judge_all};
 use crate::record::RunDirectory;
+use crate::report::text::verdicts;
 
 /// Judges everything that a run directory holds.
 ///
@@ -28,40 +29,9 @@ pub fn print_verdicts(
     if output.json() {
         return output.document(document);
     }
-    let mut text = String::new();
-    for verdict in &document.verdicts {
-        text.push_str(&line(verdict));
-    }
+    let mut text = verdicts(document, &output.text_options());
     if let Some(path) = kept_in {
-        text.push_str(&format!("kept in {}\n", path.display()));
+        text.push_str(&format!("\nkept in {}\n", path.display()));
     }
     output.text(&text)
-}
-
-fn line(v: &Verdict) -> String {
-    let mut text = format!(
-        "{} {} {} {:?}: {} {:?} [{:?}, {:?}] period {:?}\n",
-        v.workload,
-        v.len.unwrap_or(0),
-        v.arm,
-        v.grid,
-        v.verdict,
-        v.effect_percent,
-        v.effect_low_percent,
-        v.effect_high_percent,
-        v.period_bytes
-    );
-    for band in &v.bands {
-        text.push_str(&format!(
-            "   {:.2} ns +{:.1}% {:?}\n",
-            band.ns_per_op, band.percent_above_fast, band.residues
-        ));
-    }
-    for rule in v.rules.iter().take(3) {
-        text.push_str(&format!("   rule {} {:?}/{}\n", rule.rule, rule.held, rule.of));
-    }
-    for reason in &v.reasons {
-        text.push_str(&format!("   {reason}\n"));
-    }
-    text
 }
