@@ -5,6 +5,8 @@
 
 mod common;
 mod output;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod trace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -65,10 +67,16 @@ struct GlobalArgs {
 
 // One line a subcommand here, one in `dispatch`: nothing else needs to know of a new one.
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Trace(trace::TraceArgs),
+}
 
-fn dispatch(command: Command, _output: &mut Output) -> Result<Exit, Failure> {
-    match command {}
+fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Command::Trace(args) => trace::run(&args, output),
+    }
 }
 
 const GUIDE: &str = "\

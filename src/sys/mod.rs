@@ -10,3 +10,10 @@ pub mod breakpoint;
 mod perf_ring;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod ptrace;
+
+/// Bytes in a page of this system.
+#[cfg(target_os = "linux")]
+pub fn page_size() -> u64 {
+    // SAFETY: reads a constant of the system, which POSIX requires to be there.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
+}
