@@ -16,6 +16,8 @@ mod report;
 #[cfg(target_os = "linux")]
 mod run;
 mod verdicts;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod trace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -88,6 +90,8 @@ enum Command {
     Report(report::Args),
     #[cfg(target_os = "linux")]
     Counters(counters::Args),
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Trace(trace::TraceArgs),
 }
 
 fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
@@ -99,6 +103,8 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         Command::Report(args) => report::run(args, output),
         #[cfg(target_os = "linux")]
         Command::Counters(args) => counters::run(&args, output),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Command::Trace(args) => trace::run(&args, output),
     }
 }
 

@@ -21,3 +21,10 @@ pub mod ptrace;
 pub mod signals;
 #[cfg(target_os = "linux")]
 pub mod spawn;
+
+/// Bytes in a page of this system.
+#[cfg(target_os = "linux")]
+pub fn page_size() -> u64 {
+    // SAFETY: reads a constant of the system, which POSIX requires to be there.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
+}

@@ -40,9 +40,7 @@ impl Ring {
     /// # Errors
     /// What `mmap(2)` gives: EPERM when the user's locked memory is used up.
     pub fn map(fd: BorrowedFd<'_>, pages: usize) -> io::Result<Ring> {
-        // SAFETY: sysconf reads a constant of the system.
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) })
-            .map_err(|_| io::Error::last_os_error())?;
+        let page = super::page_size() as usize;
         let mapped = (pages + 1) * page;
         // SAFETY: a new shared mapping at an address of the kernel's choice touches no memory that
         // is in use; the result is checked.
