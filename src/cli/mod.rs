@@ -15,9 +15,9 @@ mod phase;
 mod report;
 #[cfg(target_os = "linux")]
 mod run;
-mod verdicts;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod trace;
+mod verdicts;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
