@@ -5,6 +5,8 @@
 //! stretch. Figures come in the order of a run, so that noise in time meets placements the way it
 //! would there.
 
+pub mod families;
+
 use super::{Observation, Series, SeriesKey};
 use crate::sample::{Grid, Params, Placement, Role};
 
