@@ -63,10 +63,7 @@ fn on_hardware(errno: i32, environment: &Environment) -> Absence {
             "the kernel has no such event or no driver for this processor's counters (ENOENT)",
             "use a newer kernel, with CONFIG_PERF_EVENTS and the processor's driver",
         ),
-        libc::ENODEV => (
-            "the processor lacks what the event needs (ENODEV)",
-            NOTHING,
-        ),
+        libc::ENODEV => ("the processor lacks what the event needs (ENODEV)", NOTHING),
         libc::ENXIO => (
             "no counter device answers for this processor (ENXIO)",
             "pin to another processor with --cpu",
@@ -138,29 +135,37 @@ fn busy(environment: &Environment) -> Absence {
             "sysctl kernel.nmi_watchdog=0, and stop other profilers",
         );
     }
-    Absence::new(
-        "another program holds the counters for itself (EBUSY)",
-        "stop other profilers",
-    )
+    Absence::new("another program holds the counters for itself (EBUSY)", "stop other profilers")
 }
 
 fn unusual(errno: i32) -> Absence {
     let fault = "report this as a fault, with the output of stackphase machine --json";
     let (why, remedy) = match errno {
-        libc::E2BIG => ("the kernel is too old for the attributes asked for (E2BIG)", "use a newer kernel"),
+        libc::E2BIG => {
+            ("the kernel is too old for the attributes asked for (E2BIG)", "use a newer kernel")
+        }
         libc::EBADF => ("the group's first counter is gone (EBADF)", fault),
         libc::EFAULT => ("the kernel could not read the attributes (EFAULT)", fault),
-        libc::EINTR => ("a trace of the same place got in the way (EINTR)", "stop other tracers and run again"),
+        libc::EINTR => {
+            ("a trace of the same place got in the way (EINTR)", "stop other tracers and run again")
+        }
         libc::ENOMEM => ("the kernel has no memory for a counter (ENOMEM)", "free memory"),
         libc::ENOSPC => (
             "all debug registers are in use (ENOSPC)",
             "detach debuggers and other watchpoints from this process",
         ),
-        libc::EOVERFLOW => ("the kernel's limit on call chains is lower than asked for (EOVERFLOW)", fault),
-        libc::ESRCH => ("the process to be counted has ended (ESRCH)", "give a command that runs longer"),
+        libc::EOVERFLOW => {
+            ("the kernel's limit on call chains is lower than asked for (EOVERFLOW)", fault)
+        }
+        libc::ESRCH => {
+            ("the process to be counted has ended (ESRCH)", "give a command that runs longer")
+        }
         _ => {
             let text = std::io::Error::from_raw_os_error(errno);
-            return Absence::new(format!("perf_event_open failed: {text}"), "see perf_event_open(2)");
+            return Absence::new(
+                format!("perf_event_open failed: {text}"),
+                "see perf_event_open(2)",
+            );
         }
     };
     Absence::new(why, remedy)
@@ -228,10 +233,25 @@ mod tests {
     #[test]
     fn every_errno_of_the_manual_names_itself_and_ends_in_a_remedy() {
         let manual = [
-            libc::E2BIG, libc::EACCES, libc::EBADF, libc::EBUSY, libc::EFAULT, libc::EINTR,
-            libc::EINVAL, libc::EMFILE, libc::ENODEV, libc::ENOENT, libc::ENOSPC, libc::ENOSYS,
-            libc::EOPNOTSUPP, libc::EOVERFLOW, libc::EPERM, libc::ESRCH, libc::ENXIO,
-            libc::ENFILE, libc::ENOMEM,
+            libc::E2BIG,
+            libc::EACCES,
+            libc::EBADF,
+            libc::EBUSY,
+            libc::EFAULT,
+            libc::EINTR,
+            libc::EINVAL,
+            libc::EMFILE,
+            libc::ENODEV,
+            libc::ENOENT,
+            libc::ENOSPC,
+            libc::ENOSYS,
+            libc::EOPNOTSUPP,
+            libc::EOVERFLOW,
+            libc::EPERM,
+            libc::ESRCH,
+            libc::ENXIO,
+            libc::ENFILE,
+            libc::ENOMEM,
         ];
         let guest = Environment { guest: true, pmu_listed: false, ..quiet() };
         let mut sentences = std::collections::HashSet::new();

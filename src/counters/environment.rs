@@ -183,7 +183,9 @@ fn core_pmu(root: &Path, core_type: CoreType, hybrid: bool, allowed: &[usize]) -
     let entries = std::fs::read_dir(&devices).ok()?;
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.starts_with("armv8") || name.starts_with("armv9") || name.starts_with("apple_"))
+        .filter(|name| {
+            name.starts_with("armv8") || name.starts_with("armv9") || name.starts_with("apple_")
+        })
         .collect();
     names.sort();
     let serves = |name: &String| {
@@ -221,7 +223,15 @@ fn is_guest(root: &Path) -> bool {
     let vendor = std::fs::read_to_string(root.join("sys/class/dmi/id/sys_vendor"));
     let product = std::fs::read_to_string(root.join("sys/class/dmi/id/product_name"));
     let text = vendor.unwrap_or_default() + &product.unwrap_or_default();
-    let words = ["QEMU", "KVM", "VMware", "Google Compute", "Virtual", "Parallels", "Apple Inc. Apple Virt"];
+    let words = [
+        "QEMU",
+        "KVM",
+        "VMware",
+        "Google Compute",
+        "Virtual",
+        "Parallels",
+        "Apple Inc. Apple Virt",
+    ];
     // EC2 says so in the vendor; its metal sizes in the product.
     words.iter().any(|word| text.contains(word))
         || (text.contains("Amazon EC2") && !text.contains("metal"))

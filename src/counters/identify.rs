@@ -189,11 +189,7 @@ fn row(record: &csv::StringRecord) -> Option<Row> {
         vendor: record.get(0)?.to_owned(),
         family: record.get(1)?.parse().ok()?,
         models: super::number(record.get(2)?)? as u32..=super::number(record.get(3)?)? as u32,
-        core: Core {
-            name: record.get(5)?.to_owned(),
-            title: record.get(6)?.to_owned(),
-            core_type,
-        },
+        core: Core { name: record.get(5)?.to_owned(), title: record.get(6)?.to_owned(), core_type },
     })
 }
 

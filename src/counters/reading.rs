@@ -260,7 +260,10 @@ mod tests {
         let raw = bytes(&[2, 1000, 400, 5, 11, 6, 12]);
         let totals = Totals::group(&raw).expect("is whole");
         assert_eq!((totals.enabled, totals.running), (1000, 400));
-        assert_eq!((totals.value(11), totals.value(12), totals.value(13)), (Some(5), Some(6), None));
+        assert_eq!(
+            (totals.value(11), totals.value(12), totals.value(13)),
+            (Some(5), Some(6), None)
+        );
     }
 
     #[test]

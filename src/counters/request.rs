@@ -98,8 +98,7 @@ fn encoding(code: &str) -> Result<Encoding, BadEvent> {
     if !digits.chars().all(|c| c.is_ascii_hexdigit()) {
         return Err(BadEvent::Raw(code.to_owned()));
     }
-    let config =
-        u64::from_str_radix(digits, 16).map_err(|_| BadEvent::Raw(code.to_owned()))?;
+    let config = u64::from_str_radix(digits, 16).map_err(|_| BadEvent::Raw(code.to_owned()))?;
     Ok(Encoding::Config { pmu: None, config })
 }
 

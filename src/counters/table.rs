@@ -16,7 +16,9 @@ struct Row {
 pub fn lookup(core: &Core, name: &str) -> Option<Event> {
     rows()
         .iter()
-        .find(|row| row.core == core.name && row.core_type == core.core_type && row.event.name == name)
+        .find(|row| {
+            row.core == core.name && row.core_type == core.core_type && row.event.name == name
+        })
         .map(|row| row.event.clone())
 }
 

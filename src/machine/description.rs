@@ -161,8 +161,7 @@ impl Processor {
             name: value_of(cpuinfo, "model name")
                 .or_else(|| value_of(cpuinfo, "CPU part").map(|part| format!("arm64 part {part}")))
                 .unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH)),
-            vendor: value_of(cpuinfo, "vendor_id")
-                .or_else(|| value_of(cpuinfo, "CPU implementer")),
+            vendor: value_of(cpuinfo, "vendor_id").or_else(|| value_of(cpuinfo, "CPU implementer")),
             family: number("cpu family"),
             model: number("model"),
             stepping: number("stepping"),

@@ -13,5 +13,7 @@ pub mod image;
 pub mod perf;
 #[cfg(unix)]
 pub mod signals;
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) mod simulated_pmu;
 #[cfg(target_os = "linux")]
 pub mod spawn;

@@ -14,9 +14,8 @@ pub fn read(counter: &impl AsRawFd, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         // SAFETY: the buffer is writable for its length, and the descriptor is open as long as
         // `counter` is borrowed.
-        let got = unsafe {
-            libc::read(counter.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len())
-        };
+        let got =
+            unsafe { libc::read(counter.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
         match usize::try_from(got) {
             Ok(got) => return Ok(got),
             Err(_) => {
