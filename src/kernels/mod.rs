@@ -9,6 +9,8 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+#[cfg(target_os = "linux")]
+pub mod pairs;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
