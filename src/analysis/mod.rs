@@ -7,6 +7,7 @@
 mod bands;
 mod cells;
 mod confounding;
+pub mod counts;
 mod judge;
 mod launches;
 mod location;

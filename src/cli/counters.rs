@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::{Exit, Output};
 use crate::Failure;
 use crate::counters::{
-    self, Context, CoreType, Event, Standing, Surveyed, perf_command, survey, survey_software,
+    self, Context, CoreType, Encoding, Event, Standing, Surveyed, perf_command, survey,
+    survey_software,
 };
 use crate::machine;
 
@@ -41,7 +42,8 @@ struct Document {
     virtual_machine: bool,
     counters: Vec<Entry>,
     software: Vec<Entry>,
-    perf: String,
+    /// `None` where no counter can be used.
+    perf: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_cores: Vec<Document>,
 }
@@ -73,6 +75,7 @@ enum Entry {
 pub fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     refuse_repeats(&args.events)?;
     let mut documents = Vec::new();
+    let mut commands = Vec::new();
     for cpu in cpus(args)? {
         if let Some(warning) = cpu.and_then(machine::pin) {
             output.warn(&warning);
@@ -80,15 +83,20 @@ pub fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         let context = Context::detect();
         if args.plan {
             let (events, _) = context.events(&args.events);
-            output.text(&format!("{}\n", perf_command(&context, &events, "COMMAND")))?;
+            commands.push(perf_command(&context, &events, "COMMAND"));
             continue;
         }
         documents.push(document(&context, cpu, &args.events));
     }
-    if args.plan {
-        return Ok(Exit::Done);
-    }
-    if output.json() {
+    if args.plan && output.json() {
+        output.document(&serde_json::json!({
+            "schema": "stackphase/plan/1",
+            "command": "counters",
+            "perf": commands,
+        }))?;
+    } else if args.plan {
+        output.text(&(commands.join("\n") + "\n"))?;
+    } else if output.json() {
         let mut documents = documents.into_iter();
         if let Some(mut first) = documents.next() {
             first.other_cores = documents.collect();
@@ -150,14 +158,18 @@ fn document(context: &Context, cpu: Option<usize>, extra: &[Event]) -> Document 
         virtual_machine: context.environment.guest,
         counters: surveyed.into_iter().map(|surveyed| entry(surveyed, context)).collect(),
         software: survey_software(context).into_iter().map(|s| entry(s, context)).collect(),
-        perf: perf_command(context, &usable, "COMMAND"),
+        perf: (!usable.is_empty()).then(|| perf_command(context, &usable, "COMMAND")),
         other_cores: Vec::new(),
     }
 }
 
 fn entry(surveyed: Surveyed, context: &Context) -> Entry {
     let Surveyed { name, event, standing } = surveyed;
-    let raw = event.as_ref().and_then(|event| event.raw(context.cpu.layout()).ok());
+    let raw = event.as_ref().and_then(|event| match event.encoding {
+        // The address of the self-test's own memory means nothing to a reader.
+        Encoding::Writes { len, .. } => Some(format!("mem:ADDRESS/{len}:w")),
+        _ => event.raw(context.cpu.layout()).ok(),
+    });
     let (native, source) = match event {
         Some(event) => (event.native, event.source),
         None => (None, None),
@@ -198,7 +210,10 @@ fn text(document: &Document) -> String {
     for entry in &document.software {
         text += &line(entry);
     }
-    text + "\nto repeat with perf alone:\n  " + &document.perf + "\n"
+    if let Some(perf) = &document.perf {
+        text += &format!("\nto repeat with perf alone:\n  {perf}\n");
+    }
+    text
 }
 
 fn line(entry: &Entry) -> String {

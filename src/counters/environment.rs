@@ -109,8 +109,8 @@ impl Context {
         match (&self.core, name) {
             (Some(core), _) => table::lookup(core, name).ok_or_else(|| {
                 Absence::new(
-                    format!("{} has no event for {meaning}", core.title),
-                    "none on this machine",
+                    format!("no event of {} is known for {meaning}", core.title),
+                    format!("a code from the vendor's manual can be tried with --event {name}=rCODE"),
                 )
             }),
             (None, "instructions") => Ok(Event::generic_instructions()),
@@ -286,7 +286,7 @@ mod tests {
             .expect("it is among the absent");
         assert_eq!(
             absence.why,
-            "Intel Alder Lake E-core has no event for loads that could not forward from an \
+            "no event of Intel Alder Lake E-core is known for loads that could not forward from an \
              in-flight store"
         );
         assert_eq!(events.len() + absent.len(), STANDARD.len());

@@ -61,3 +61,8 @@ fn number(text: &str) -> Option<u64> {
     }
     u64::from_str_radix(digits, radix).ok()
 }
+
+#[cfg(test)]
+mod real;
+#[cfg(test)]
+mod simulated;

@@ -56,6 +56,14 @@ enum Handle {
 }
 
 impl Unit {
+    /// Begins at 0, far from where a register of 48 bits wraps. The times go on.
+    fn reset(&mut self) -> io::Result<()> {
+        match &mut self.handle {
+            Handle::Group(group, _) => group.reset(),
+            Handle::Single(counter) => counter.reset(),
+        }
+    }
+
     fn enable(&mut self) -> io::Result<()> {
         match &mut self.handle {
             Handle::Group(group, _) => group.enable(),
@@ -272,7 +280,9 @@ impl Set {
     pub fn start(&mut self) {
         let turn = self.turn;
         for (index, unit) in self.units.iter_mut().enumerate() {
-            unit.before = turn.is_none_or(|turn| turn == index).then(|| unit.totals());
+            unit.before = turn
+                .is_none_or(|turn| turn == index)
+                .then(|| unit.reset().map_err(ReadError::from).and_then(|()| unit.totals()));
         }
         // All are read before any is enabled: a read must not be counted.
         for unit in &mut self.units {

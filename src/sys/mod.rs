@@ -19,6 +19,8 @@ mod perf_ring;
 pub mod ptrace;
 #[cfg(unix)]
 pub mod signals;
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) mod simulated_pmu;
 #[cfg(target_os = "linux")]
 pub mod spawn;
 
