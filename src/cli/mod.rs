@@ -3,6 +3,7 @@
 //! stdout is the result and nothing else; progress and warnings go to stderr. Exit status: 0
 //! measured, 1 could not measure, 2 usage; with `--gate` 3 affected, 4 inconclusive.
 
+mod analyze;
 mod common;
 mod output;
 
@@ -65,10 +66,14 @@ struct GlobalArgs {
 
 // One line a subcommand here, one in `dispatch`: nothing else needs to know of a new one.
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Analyze(analyze::AnalyzeArgs),
+}
 
-fn dispatch(command: Command, _output: &mut Output) -> Result<Exit, Failure> {
-    match command {}
+fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        Command::Analyze(args) => analyze::run(&args, output),
+    }
 }
 
 const GUIDE: &str = "\
