@@ -26,7 +26,9 @@ mod visits;
 
 pub use judge::{Options, judge, judge_all};
 pub use series::{Observation, Series, SeriesKey};
-pub use speeds::{LaunchFigure, Speed, Speeds, judge_launches, launch_figures, speeds};
+pub use speeds::{
+    LaunchFigure, Speed, Speeds, chance, is_unplaced, judge_launches, launch_figures, speeds,
+};
 pub use verdict::{
     Band, Finding, InstructionSource, InstructionsPerOp, LaunchException, Launches, RuleOutcome,
     SCHEMA, Verdict, VerdictDocument,

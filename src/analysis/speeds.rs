@@ -12,8 +12,8 @@
 //! the sum of squares that the best cut in two takes away is compared with that of as many normal
 //! values, 999 times ([`chance`]). Nothing in it depends on how much launches scatter.
 
-use super::{Band, Finding, Series, SeriesKey, Verdict};
-use crate::sample::Role;
+use super::{Band, Finding, Launches, Series, SeriesKey, Verdict};
+use crate::sample::{Placement, Role};
 
 /// A gap must exceed this many standard deviations of the launches inside the speeds.
 pub const APART: f64 = 4.0;
@@ -76,6 +76,18 @@ pub fn launch_figures(series: &Series) -> Vec<LaunchFigure> {
         .collect()
 }
 
+/// Whether nothing is known of where the launches ran: no address, and the launch's own number in
+/// the place of the placement. Such a series is one for [`judge_launches`].
+pub fn is_unplaced(series: &Series) -> bool {
+    series.key.placement == Placement::Aslr
+        && series.observations.iter().all(|o| {
+            o.residue.is_none()
+                && o.buf.is_none()
+                && o.sp.is_none()
+                && o.placement == i64::from(o.launch)
+        })
+}
+
 /// Launches of one speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Speed {
@@ -92,6 +104,8 @@ pub struct Speed {
 pub struct Speeds {
     /// From the fastest to the slowest; one where the launches do not differ.
     pub speeds: Vec<Speed>,
+    /// What a launch varies by within itself (the median of launches), of logarithms.
+    pub within: f64,
     /// Pooled standard deviation of the launches within their speeds, of logarithms.
     pub scatter: f64,
     /// The gap that parts two speeds, as a difference of logarithms.
@@ -131,7 +145,7 @@ pub fn speeds(figures: &[LaunchFigure], min_effect_percent: f64) -> Speeds {
         scatter = pooled(&ln, &cuts, within);
     }
     let speeds = ranges(&cuts, ln.len()).map(|range| speed(&sorted[range.clone()], &ln[range]));
-    Speeds { speeds: speeds.collect(), scatter, gap: least.max(APART * scatter) }
+    Speeds { speeds: speeds.collect(), within, scatter, gap: least.max(APART * scatter) }
 }
 
 fn smallest_gap(ln: &[f64], cuts: &[usize]) -> Option<usize> {
@@ -269,6 +283,13 @@ pub fn judge_launches(
              range of the launches where they have one speed"
         ),
         instructions_per_op: None,
+        launches: (figures.len() > 1).then(|| Launches {
+            count: figures.len() as u64,
+            spread_within_percent: Some(percent(found.within)),
+            spread_between_percent: Some(percent(found.scatter)),
+            held: None,
+            exceptions: Vec::new(),
+        }),
         unit: key.unit.clone().unwrap_or_else(|| "ns".to_owned()),
         launches: None,
         reasons,

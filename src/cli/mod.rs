@@ -3,6 +3,7 @@
 //! stdout is the result and nothing else; progress and warnings go to stderr. Exit status: 0
 //! measured, 1 could not measure, 2 usage; with `--gate` 3 affected, 4 inconclusive.
 
+mod analyze;
 mod common;
 #[cfg(target_os = "linux")]
 mod counters;
@@ -92,6 +93,7 @@ enum Command {
     Counters(counters::Args),
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Trace(trace::TraceArgs),
+    Analyze(analyze::AnalyzeArgs),
 }
 
 fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
@@ -105,6 +107,7 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         Command::Counters(args) => counters::run(&args, output),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Command::Trace(args) => trace::run(&args, output),
+        Command::Analyze(args) => analyze::run(&args, output),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reads single cells, each fault with its column and what mends it.
 
+use std::str::FromStr;
+
 use super::ReadError;
 use super::header::{Column, Header};
 use super::read_error::shorten;
@@ -29,15 +31,29 @@ impl<'a> Fields<'a> {
     }
 
     /// A whole number that fits its type.
-    pub fn number<T: std::str::FromStr>(&self, column: Column) -> Result<Option<T>, ReadError> {
-        let Some(text) = self.some(column) else { return Ok(None) };
-        match text.parse() {
-            Ok(number) => Ok(Some(number)),
-            Err(_) => match integral(text).and_then(|text| text.parse().ok()) {
-                Some(number) => Ok(Some(number)),
-                None => Err(self.not_whole(column, text)),
-            },
+    #[inline]
+    pub fn number<T>(&self, column: Column) -> Result<Option<T>, ReadError>
+    where
+        T: FromStr + TryFrom<u64>,
+    {
+        let raw = self.header.raw(&self.row, column);
+        if raw.is_empty() {
+            return Ok(None);
         }
+        match plain_digits(raw).and_then(|number| T::try_from(number).ok()) {
+            Some(number) => Ok(Some(number)),
+            None => self.unusual_number(column).map(Some),
+        }
+    }
+
+    /// A number with a sign, with a fraction of zeros, or with many digits; or none at all.
+    #[cold]
+    fn unusual_number<T: FromStr>(&self, column: Column) -> Result<T, ReadError> {
+        let text = self.text(column);
+        let parsed = text.parse().ok();
+        parsed
+            .or_else(|| integral(text).and_then(|text| text.parse().ok()))
+            .ok_or_else(|| self.not_whole(column, text))
     }
 
     #[cold]
@@ -50,7 +66,14 @@ impl<'a> Fields<'a> {
 
     /// An address, hexadecimal after `0x` or else decimal.
     pub fn address(&self, column: Column) -> Result<Option<u64>, ReadError> {
-        let Some(text) = self.some(column) else { return Ok(None) };
+        let raw = self.header.raw(&self.row, column);
+        if raw.is_empty() {
+            return Ok(None);
+        }
+        if let Some(address) = raw.strip_prefix(b"0x").and_then(plain_hex) {
+            return Ok(Some(address));
+        }
+        let text = self.text(column);
         let address = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             // `from_str_radix` would take a sign.
             Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16),
@@ -116,12 +139,13 @@ impl<'a> Fields<'a> {
 
     /// `true`, `false`, or unknown.
     pub fn flag(&self, column: Column) -> Result<Option<bool>, ReadError> {
-        match self.text(column) {
-            "" => Ok(None),
-            "true" | "1" => Ok(Some(true)),
-            "false" | "0" => Ok(Some(false)),
-            other => {
-                Err(self.fault(column, other, "is neither true nor false", "write one of the two"))
+        match self.header.raw(&self.row, column) {
+            b"" => Ok(None),
+            b"true" | b"1" => Ok(Some(true)),
+            b"false" | b"0" => Ok(Some(false)),
+            _ => {
+                let (found, remedy) = (self.text(column), "write one of the two");
+                Err(self.fault(column, found, "is neither true nor false", remedy))
             }
         }
     }
@@ -129,7 +153,7 @@ impl<'a> Fields<'a> {
     /// A word of a fixed vocabulary, or anything else with its own error.
     pub fn word<T>(&self, column: Column) -> Result<Option<T>, ReadError>
     where
-        T: std::str::FromStr,
+        T: FromStr,
         T::Err: std::fmt::Display,
     {
         let Some(text) = self.some(column) else { return Ok(None) };
@@ -150,6 +174,34 @@ impl<'a> Fields<'a> {
             .in_row(self.row.number)
             .in_column(name)
     }
+}
+
+/// A number of at most 18 digits and nothing else.
+#[inline]
+fn plain_digits(raw: &[u8]) -> Option<u64> {
+    if raw.len() > 18 {
+        return None;
+    }
+    raw.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10).then(|| number * 10 + u64::from(digit))
+    })
+}
+
+/// From 1 to 16 hexadecimal digits in lower case, as stackphase writes them.
+#[inline]
+fn plain_hex(raw: &[u8]) -> Option<u64> {
+    if raw.is_empty() || raw.len() > 16 {
+        return None;
+    }
+    raw.iter().try_fold(0u64, |number, byte| {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => return None,
+        };
+        Some(number << 4 | u64::from(digit))
+    })
 }
 
 /// `16.0` as `16`: data frames with empty cells write whole numbers so.

@@ -124,13 +124,32 @@ impl Header {
         Ok(())
     }
 
-    /// The cell of `column`; empty where the file has no such column.
+    /// The bytes of the cell of `column`; none where the file has no such column.
     #[inline]
+    pub fn raw<'a>(&self, row: &Row<'a>, column: Column) -> &'a [u8] {
+        row.raw(self.at[column as usize])
+    }
+
+    /// Where the cells that name a series stand, as runs of neighbours.
+    pub fn runs(&self, columns: &[Column]) -> Vec<(usize, usize)> {
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for at in columns.iter().map(|column| self.at[*column as usize]) {
+            match runs.last_mut() {
+                Some((_, last)) if *last + 1 == at => *last = at,
+                _ if at == usize::MAX => {}
+                _ => runs.push((at, at)),
+            }
+        }
+        runs
+    }
+
+    /// The cell of `column`; empty where the file has no such column.
     pub fn cell<'a>(&self, row: &Row<'a>, column: Column) -> &'a str {
         row.get(self.at[column as usize])
     }
 
     /// Whether the file has `column`.
+    #[inline]
     pub fn has(&self, column: Column) -> bool {
         self.at[column as usize] != usize::MAX
     }

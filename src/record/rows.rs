@@ -36,15 +36,20 @@ pub(crate) struct Rows<R> {
     offset: u64,
     /// Row number of the line that starts at `pending.start`.
     line: u64,
+    /// Position in `buffer` of the first quote that is pending, `usize::MAX` where there is none;
+    /// `None` where nobody has looked.
+    next_quote: Option<usize>,
     cells: Vec<(u32, u32)>,
     unquoted: Vec<u8>,
 }
 
-/// One row, borrowed from the buffer.
+/// One row, borrowed from the buffer; known to be UTF-8.
 #[derive(Clone, Copy)]
 pub(crate) struct Row<'a> {
-    text: &'a str,
+    bytes: &'a [u8],
     cells: &'a [(u32, u32)],
+    /// Whether `bytes` has the commas between the cells.
+    as_written: bool,
     /// The line that it begins on; the header is row 1.
     pub number: u64,
     /// File offset behind the row and its line end.
@@ -58,11 +63,26 @@ impl<'a> Row<'a> {
         self.cells.len()
     }
 
+    /// The cell's bytes; none where the row has no such cell.
+    #[inline]
+    pub fn raw(&self, index: usize) -> &'a [u8] {
+        match self.cells.get(index) {
+            Some(&(start, end)) => &self.bytes[start as usize..end as usize],
+            None => b"",
+        }
+    }
+
     /// The cell, or an empty one where the row has no such cell.
     pub fn get(&self, index: usize) -> &'a str {
-        let range = self.cells.get(index).map(|&(start, end)| start as usize..end as usize);
-        // Cells are cut at ASCII bytes, hence always at character boundaries.
-        range.and_then(|range| self.text.get(range)).unwrap_or_default()
+        // Cells are cut at ASCII bytes, hence always at character boundaries of UTF-8.
+        std::str::from_utf8(self.raw(index)).unwrap_or_default()
+    }
+
+    /// The cells from `first` to `last` as they were written, commas included; `None` where the row
+    /// had quotes.
+    pub fn span(&self, first: usize, last: usize) -> Option<&'a [u8]> {
+        let (start, end) = (self.cells.get(first)?.0, self.cells.get(last)?.1);
+        self.as_written.then(|| &self.bytes[start as usize..end as usize])
     }
 
     pub fn iter(self) -> impl Iterator<Item = &'a str> {
@@ -79,6 +99,7 @@ impl<R: Read> Rows<R> {
             at_end: false,
             offset: 0,
             line: 1,
+            next_quote: None,
             cells: Vec::new(),
             unquoted: Vec::new(),
         }
@@ -91,20 +112,17 @@ impl<R: Read> Rows<R> {
         }
         loop {
             let Some(line) = self.whole_line(0)? else { return Ok(None) };
-            let bytes = without_line_end(&self.buffer[self.ahead(&line)]);
-            if !bytes.is_empty() {
-                break;
+            if !without_line_end(&self.buffer[self.ahead(&line)]).is_empty() {
+                return self.next_row(line).map(Some);
             }
             self.consume(line.len(), 1);
         }
-        self.next_row().map(Some)
     }
 
-    /// Splits the row at the front, which is known to begin with a line that is not blank.
-    fn next_row(&mut self) -> Result<Row<'_>, RowError> {
+    /// Splits the row at the front, which begins with `line`.
+    fn next_row(&mut self, mut line: Range<usize>) -> Result<Row<'_>, RowError> {
         let number = self.line;
-        let mut line = self.whole_line(0)?.unwrap_or(0..0);
-        let quoted = self.buffer[self.ahead(&line)].contains(&b'"');
+        let quoted = self.has_quote(&line);
         let mut lines = 1;
         if quoted {
             // A quoted cell may run on over further lines.
@@ -130,12 +148,35 @@ impl<R: Read> Rows<R> {
             split(bytes, &mut self.cells);
             bytes
         };
-        let text = std::str::from_utf8(bytes).map_err(|error| RowError::NotUtf8 {
-            row: number,
+        if !bytes.is_ascii()
+            && let Err(error) = std::str::from_utf8(bytes)
+        {
+            let before = self.cells.iter().take_while(|c| (c.1 as usize) <= error.valid_up_to());
+            return Err(RowError::NotUtf8 { row: number, terminated, cell: before.count() });
+        }
+        Ok(Row {
+            bytes,
+            cells: &self.cells,
+            as_written: !quoted,
+            number,
+            end: self.offset,
             terminated,
-            cell: self.cells.iter().take_while(|c| (c.1 as usize) <= error.valid_up_to()).count(),
-        })?;
-        Ok(Row { text, cells: &self.cells, number, end: self.offset, terminated })
+        })
+    }
+
+    /// Whether a quote stands in `line`, which begins at the front. The next quote is remembered,
+    /// since most files have none.
+    fn has_quote(&mut self, line: &Range<usize>) -> bool {
+        let range = self.ahead(line);
+        let at = match self.next_quote {
+            Some(at) if at >= range.start => at,
+            _ => {
+                let unread = &self.buffer[range.start..self.pending.end];
+                memchr::memchr(b'"', unread).map_or(usize::MAX, |at| range.start + at)
+            }
+        };
+        self.next_quote = Some(at);
+        at < range.end
     }
 
     /// The range, relative to the front, up to and including the first line end at or behind
@@ -172,6 +213,7 @@ impl<R: Read> Rows<R> {
     fn fill(&mut self) -> Result<(), RowError> {
         self.buffer.copy_within(self.pending.clone(), 0);
         self.pending = 0..self.pending.len();
+        self.next_quote = None;
         if self.buffer.len() < self.pending.end + CHUNK / 2 {
             self.buffer.resize(self.pending.end + CHUNK, 0);
         }

@@ -92,7 +92,7 @@ pub(crate) fn collect<R: Read>(mut table: Table<R>) -> Result<Recording, ReadErr
             continue;
         };
         let at = index.series_of(&fields)?;
-        if fields.text(Column::Round).is_empty() {
+        if fields.header.raw(&fields.row, Column::Round).is_empty() {
             let visit = visits.entry((at, observation.launch, observation.placement)).or_insert(0);
             observation.round = *visit;
             *visit += 1;
@@ -106,8 +106,9 @@ pub(crate) fn collect<R: Read>(mut table: Table<R>) -> Result<Recording, ReadErr
 
 /// The numbers of one row; `None` where it has no figure.
 fn observation(fields: &Fields<'_>) -> Result<Option<Observation>, ReadError> {
-    let status = fields.text(Column::Status);
-    if !matches!(status, "" | "ok") && fields.word::<Status>(Column::Status)? != Some(Status::Ok) {
+    let status = fields.header.raw(&fields.row, Column::Status);
+    if !matches!(status, b"" | b"ok") && fields.word::<Status>(Column::Status)? != Some(Status::Ok)
+    {
         return Ok(None);
     }
     let ns = match fields.figure(Column::NsPerOp)? {
@@ -137,41 +138,69 @@ fn observation(fields: &Fields<'_>) -> Result<Option<Observation>, ReadError> {
 #[derive(Default)]
 struct Index {
     series: SeriesSet,
+    /// Columns that name a series, as runs of neighbours in this file.
+    runs: Vec<(usize, usize)>,
+    known: Vec<Known>,
     by_cells: HashMap<Vec<u8>, usize>,
-    /// The cells of the row before and its series: rows of one series mostly follow each other.
-    last: Option<(Vec<u8>, usize)>,
+    /// Position in `known` of the row before.
+    last: usize,
     cells: Vec<u8>,
+}
+
+/// One spelling of a series' cells.
+struct Known {
+    cells: Vec<u8>,
+    series: usize,
+    /// Which spelling came after it the last time: series mostly follow one another in turn.
+    next: usize,
 }
 
 impl Index {
     fn series_of(&mut self, fields: &Fields<'_>) -> Result<usize, ReadError> {
-        self.cells.clear();
-        for column in KEY {
-            self.cells.extend_from_slice(fields.text(column).as_bytes());
-            // A byte that no UTF-8 text contains.
-            self.cells.push(0xff);
-        }
-        if let Some((cells, at)) = &self.last
-            && *cells == self.cells
-        {
-            return Ok(*at);
+        self.spell(fields);
+        let expected = self.known.get(self.last).map_or(0, |known| known.next);
+        for at in [self.last, expected] {
+            if let Some(known) = self.known.get(at)
+                && known.cells == self.cells
+            {
+                self.last = at;
+                return Ok(known.series);
+            }
         }
         let at = match self.by_cells.get(&self.cells) {
             Some(at) => *at,
             None => {
-                let at = self.series.at(key(fields)?);
-                self.by_cells.insert(self.cells.clone(), at);
-                at
+                let series = self.series.at(key(fields)?);
+                let cells = self.cells.clone();
+                self.by_cells.insert(cells.clone(), self.known.len());
+                self.known.push(Known { cells, series, next: 0 });
+                self.known.len() - 1
             }
         };
-        match &mut self.last {
-            Some((cells, last)) => {
-                cells.clone_from(&self.cells);
-                *last = at;
-            }
-            None => self.last = Some((self.cells.clone(), at)),
+        self.known[self.last].next = at;
+        self.last = at;
+        Ok(self.known[at].series)
+    }
+
+    /// Writes the row's cells that name its series to `cells`. Bytes that no UTF-8 text contains
+    /// part what does not stand side by side, and tell the two ways of spelling apart.
+    fn spell(&mut self, fields: &Fields<'_>) {
+        if self.known.is_empty() {
+            self.runs = fields.header.runs(&KEY);
         }
-        Ok(at)
+        self.cells.clear();
+        for &(first, last) in &self.runs {
+            match fields.row.span(first, last) {
+                Some(cells) => self.cells.extend_from_slice(cells),
+                None => {
+                    for cell in first..=last {
+                        self.cells.extend_from_slice(fields.row.raw(cell));
+                        self.cells.push(0xfe);
+                    }
+                }
+            }
+            self.cells.push(0xff);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The published runs, a plain reference, and error rates on generated launches.
 
 use super::*;
-use crate::sample::{Params, Placement};
+use crate::sample::Params;
 
 fn key() -> SeriesKey {
     SeriesKey {
