@@ -56,7 +56,7 @@ impl Canvas {
         let prefix = purpose.inline.unwrap_or("chart");
         let (title, description) = (xml(title), xml(description));
         let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" style=\"max-width:{}px\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" style=\"max-width:{}px;--w:{width}px\" \
              viewBox=\"0 0 {width} {height}\" \
              role=\"img\" aria-labelledby=\"{prefix}-t {prefix}-d\">\n\
              <title id=\"{prefix}-t\">{title}</title>\n<desc id=\"{prefix}-d\">{description}</desc>\n",
