@@ -9,7 +9,10 @@ pub mod analysis;
 pub mod block;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(target_os = "linux")]
+pub mod counters;
 mod failure;
+pub mod import;
 pub mod kernels;
 #[cfg(target_os = "linux")]
 pub mod launch;
@@ -23,6 +26,7 @@ pub mod record;
 pub mod report;
 pub mod sample;
 pub mod sys;
+pub mod trace;
 pub mod workloads;
 
 pub use failure::Failure;

@@ -12,6 +12,7 @@ use crate::sample::{Grid, Params, Placement, Role};
 
 fn blank() -> Verdict {
     Verdict {
+        launches: None,
         probe: "phase".into(),
         workload: "blake3".into(),
         role: Role::Subject,
@@ -54,6 +55,7 @@ fn rule(name: &str, held: Option<u64>) -> RuleOutcome {
 pub fn zmm() -> Verdict {
     let bands = vec![band(59.0, 59.0, &[0, 32]), band(79.7, 59.0, &[16]), band(86.2, 59.0, &[48])];
     Verdict {
+        launches: None,
         arm: "zmm".into(),
         verdict: Finding::Affected,
         effect_percent: Some(46.1),
@@ -68,6 +70,7 @@ pub fn zmm() -> Verdict {
 /// The same under the ymm copy: one band.
 pub fn ymm() -> Verdict {
     Verdict {
+        launches: None,
         arm: "ymm".into(),
         bands: vec![band(59.0, 59.0, &[0, 16, 32, 48])],
         rules: vec![rule("buf & 31 != 0", None)],
@@ -80,6 +83,7 @@ pub fn page() -> Verdict {
     let fast: Vec<u64> = (0..256).map(|n| n * 16).filter(|r| ![4048, 4080].contains(r)).collect();
     let name = "32-byte half of a 64-byte object crosses a 4096-byte page";
     Verdict {
+        launches: None,
         grid: Some(Grid::Page),
         verdict: Finding::Affected,
         effect_percent: Some(65.1),
@@ -96,6 +100,7 @@ pub fn page() -> Verdict {
 /// A copy of a copy, an exhibit.
 pub fn copychain() -> Verdict {
     Verdict {
+        launches: None,
         workload: "copychain".into(),
         role: Role::Exhibit,
         arm: "default".into(),
@@ -110,6 +115,7 @@ pub fn copychain() -> Verdict {
 /// A busy machine: the interval holds the smallest effect that counts.
 pub fn inconclusive() -> Verdict {
     Verdict {
+        launches: None,
         workload: "crc32".into(),
         verdict: Finding::Inconclusive,
         effect_low_percent: Some(1.0),

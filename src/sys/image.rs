@@ -1,6 +1,7 @@
 //! The running program's own image in memory.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 
 use nix::libc;
 
@@ -53,6 +54,48 @@ fn find_build_id(mut notes: &[u8]) -> Option<&[u8]> {
         }
         notes = notes.get(end..)?;
     }
+}
+
+/// A file that is mapped into this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedObject {
+    /// The file's path as the loader knows it.
+    pub path: String,
+    /// What was added to the file's addresses.
+    pub base: usize,
+}
+
+/// The object whose code contains `address`.
+pub fn containing_object(address: usize) -> Option<MappedObject> {
+    let mut info = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: dladdr reads no memory at `address`; it fills `info` and returns non-zero, or 0.
+    if unsafe { libc::dladdr(address as *const c_void, info.as_mut_ptr()) } == 0 {
+        return None;
+    }
+    // SAFETY: filled, as the result says.
+    let info = unsafe { info.assume_init() };
+    if info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: a C string of the loader, which lives as long as the object is mapped.
+    let path = unsafe { CStr::from_ptr(info.dli_fname) };
+    Some(MappedObject { path: path.to_string_lossy().into_owned(), base: info.dli_fbase as usize })
+}
+
+/// The running glibc's version; `None` under another C library.
+pub fn version_of_c_library() -> Option<String> {
+    // SAFETY: looks up a name among what is loaded.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"gnu_get_libc_version".as_ptr()) };
+    if symbol.is_null() {
+        return None;
+    }
+    // SAFETY: glibc documents the function under this name as `const char *(void)`; the string it
+    // returns is static.
+    let version = unsafe {
+        let function = std::mem::transmute::<*mut c_void, extern "C" fn() -> *const c_char>(symbol);
+        CStr::from_ptr(function())
+    };
+    Some(version.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

@@ -2,4 +2,7 @@
 
 pub mod chains;
 pub mod frame;
+#[cfg(target_os = "linux")]
+pub mod pairs;
 pub mod roundtrip;
+pub mod self_test;
