@@ -419,7 +419,7 @@ fn verdict_row(verdict: &Verdict) -> Vec<Cell> {
             class: "number",
             ..Cell::text(verdict.period_bytes.map_or(String::new(), |p| p.to_string()))
         },
-        Cell::text(rule),
+        Cell { class: "rule", ..Cell::text(rule) },
         Cell::figure(
             instructions.map_or(String::new(), |i| words::figure(i.value)),
             instructions.map(|i| i.value),

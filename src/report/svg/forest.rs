@@ -26,7 +26,7 @@ pub fn forest(rows: &[ForestRow], purpose: Use) -> Option<String> {
     let longest = known.iter().map(|row| row.label.chars().count()).max().unwrap_or(0);
     let left = 16.0 + 7.0 * longest.clamp(8, 40) as f64;
     let shown = known.len().min(ROWS);
-    let area = Area { x: left, y: 12.0, width: WIDTH - left - 130.0, height: 24.0 * shown as f64 };
+    let area = Area { x: left, y: 12.0, width: WIDTH - left - 150.0, height: 24.0 * shown as f64 };
     let min_effect = known.first()?.verdict.min_effect_percent;
     let high = highest.max(2.5 * min_effect);
     let x = Scale { low: 0.0, high, from: area.x, to: area.right() };

@@ -37,7 +37,7 @@ pub fn heat(table: &Heat, purpose: Use) -> Option<String> {
     let printed = table.columns.len() <= PRINTED;
     let cell = if printed { 54.0 } else { (704.0 / table.columns.len() as f64).max(3.0) };
     let height = if printed { 26.0 } else { 18.0 };
-    let width = (left + cell * table.columns.len() as f64 + 16.0).max(320.0);
+    let width = (left + cell * table.columns.len() as f64 + 16.0).max(left + 300.0);
     let bottom = 30.0 + height * table.rows.len() as f64;
     let description = format!(
         "{} rows by {} columns; tint and tooltip give each cell above the fastest of its row.",
@@ -50,12 +50,7 @@ pub fn heat(table: &Heat, purpose: Use) -> Option<String> {
         let x = left + cell * (index as f64 + 0.5);
         canvas.text(x, bottom + 16.0, "tick middle", label);
     }
-    canvas.text(
-        left + cell * table.columns.len() as f64 / 2.0,
-        bottom + 38.0,
-        "label middle",
-        &table.columns_title,
-    );
+    canvas.text(left, bottom + 38.0, "label", &table.columns_title);
     for (index, (label, values)) in table.rows.iter().enumerate() {
         let y = 24.0 + height * index as f64;
         let short: String = label.chars().take(34).collect();

@@ -22,6 +22,8 @@ pub use places::places;
 pub use residues::residues;
 
 use super::escape::xml;
+use super::words;
+use crate::analysis::Verdict;
 
 /// How a chart is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +56,12 @@ impl Canvas {
         let prefix = purpose.inline.unwrap_or("chart");
         let (title, description) = (xml(title), xml(description));
         let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 {width} {height}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" style=\"max-width:{}px;--w:{width}px\" \
+             viewBox=\"0 0 {width} {height}\" \
              role=\"img\" aria-labelledby=\"{prefix}-t {prefix}-d\">\n\
-             <title id=\"{prefix}-t\">{title}</title>\n<desc id=\"{prefix}-d\">{description}</desc>\n"
+             <title id=\"{prefix}-t\">{title}</title>\n<desc id=\"{prefix}-d\">{description}</desc>\n",
+            // Larger than drawn, letters would shout.
+            n(width * 1.2)
         );
         if purpose.inline.is_none() {
             // Writing to a String cannot fail, here and below.
@@ -215,6 +220,33 @@ pub(super) fn time_range(mut values: Vec<f64>, min: f64, max: f64, bands: &[f64]
     let high = if max > top * 1.15 { top * 1.05 } else { max };
     let span = (high - min).max(high * 0.02);
     (min - 0.06 * span, high + 0.06 * span)
+}
+
+/// The bands of a verdict as dashed levels, each with its figures at the right; many bands are no
+/// levels, and get none.
+pub(super) fn levels(canvas: &mut Canvas, area: Area, y: &Scale, verdict: Option<&Verdict>) {
+    let Some(verdict) = verdict.filter(|v| (1..=6).contains(&v.bands.len())) else { return };
+    let mut last = f64::INFINITY;
+    for (index, band) in verdict.bands.iter().enumerate() {
+        let at = y.at(band.ns_per_op);
+        canvas.line((area.x, at), (area.right(), at), "band");
+        // Labels of near bands would overprint: each keeps a line's distance from the one below.
+        let label = (at + 4.0).min(last - 14.0);
+        last = label;
+        // The figure above the fastest is left out on narrow screens, where letters are larger.
+        let above = match index {
+            0 => String::new(),
+            _ => format!(" +{}", words::percent(band.percent_above_fast)),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            canvas.out,
+            "<text x=\"{}\" y=\"{}\" class=\"tick strong\">{}<tspan class=\"above\">{above}</tspan></text>",
+            n(area.right() + 6.0),
+            n(label),
+            words::figure(band.ns_per_op)
+        );
+    }
 }
 
 /// Axes of a chart of times: horizontal grid lines with labels, and the axis titles.

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Area, Canvas, Scale, Use, frame, n, tick_label, time_range, unit_label};
+use super::{Area, Canvas, Scale, Use, frame, levels, n, tick_label, time_range, unit_label};
 use crate::analysis::Verdict;
 use crate::report::run::SampleSeries;
 use crate::report::thin::{Bucket, Place};
@@ -14,7 +14,7 @@ use crate::report::words;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 330.0;
-const AREA: Area = Area { x: 56.0, y: 30.0, width: 820.0, height: 236.0 };
+const AREA: Area = Area { x: 56.0, y: 30.0, width: 804.0, height: 236.0 };
 
 /// A place on the horizontal axis, in bytes, with what was measured there.
 struct Point<'a> {
@@ -44,7 +44,7 @@ pub fn places(series: &SampleSeries, verdict: Option<&Verdict>, purpose: Use) ->
     let mut canvas = Canvas::new(purpose, WIDTH, HEIGHT, &title, &description);
     frame(&mut canvas, AREA, &y, &unit_label(&key.unit), &axis);
     horizontal(&mut canvas, &x);
-    levels(&mut canvas, verdict, &y);
+    levels(&mut canvas, AREA, &y, verdict);
     draw(&mut canvas, &points, &x, &y, purpose.dots);
     hits(&mut canvas, &points, &x, &key.unit, purpose.dots);
     Some(canvas.finish())
@@ -104,31 +104,6 @@ fn horizontal(canvas: &mut Canvas, x: &Scale) {
         let at = x.at(*tick);
         canvas.line((at, AREA.bottom()), (at, AREA.bottom() + 4.0), "axis");
         canvas.text(at, AREA.bottom() + 18.0, "tick middle", &tick_label(*tick, &ticks));
-    }
-}
-
-/// The verdict's bands as labels at the right edge, few of them.
-fn levels(canvas: &mut Canvas, verdict: Option<&Verdict>, y: &Scale) {
-    let Some(verdict) = verdict.filter(|v| !v.bands.is_empty() && v.bands.len() <= 6) else {
-        return;
-    };
-    let mut last = f64::INFINITY;
-    for (index, band) in verdict.bands.iter().enumerate() {
-        let at = y.at(band.ns_per_op);
-        canvas.line((AREA.x, at), (AREA.right(), at), "band");
-        let label = (at + 4.0).min(last - 14.0);
-        last = label;
-        let above = if index == 0 {
-            String::new()
-        } else {
-            format!(" +{}", words::percent(band.percent_above_fast))
-        };
-        canvas.text(
-            AREA.right() + 6.0,
-            label,
-            "tick strong",
-            &format!("{}{above}", words::figure(band.ns_per_op)),
-        );
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Area, Canvas, Scale, Use, frame, n, time_range, unit_label};
+use super::{Area, Canvas, Scale, Use, frame, levels, n, time_range, unit_label};
 use crate::analysis::Verdict;
 use crate::report::run::SampleSeries;
 use crate::report::thin::{Bucket, Dot};
@@ -13,7 +13,10 @@ use crate::report::words;
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 330.0;
-const AREA: Area = Area { x: 56.0, y: 30.0, width: 420.0, height: 232.0 };
+const AREA: Area = Area { x: 56.0, y: 30.0, width: 404.0, height: 232.0 };
+
+/// Residues that the axis has room for.
+const RESIDUES: f64 = 70.0;
 
 /// The chart; `None` where no block has a residue.
 pub fn residues(series: &SampleSeries, verdict: Option<&Verdict>, purpose: Use) -> Option<String> {
@@ -39,7 +42,7 @@ pub fn residues(series: &SampleSeries, verdict: Option<&Verdict>, purpose: Use) 
         "residue of the buffer in its line: buf & 63",
     );
     axis(&mut canvas, buckets.keys().copied());
-    band_lines(&mut canvas, verdict, &y);
+    levels(&mut canvas, AREA, &y, verdict);
     let room = (purpose.dots / buckets.len()).max(8);
     for (residue, bucket) in buckets {
         let column = Column {
@@ -72,19 +75,20 @@ fn description(series: &SampleSeries, verdict: Option<&Verdict>) -> String {
 }
 
 fn x_of(residue: u8) -> f64 {
-    AREA.x + (f64::from(residue) + 0.5) / 64.0 * AREA.width
+    // Three residues' room on both sides for the dots beside the first and the last.
+    AREA.x + (f64::from(residue) + 3.5) / RESIDUES * AREA.width
 }
 
 /// How far dots may stand from their residue: less than half the distance to the next one.
 fn spread<'a>(residues: impl Iterator<Item = &'a u8>) -> f64 {
     let all: Vec<u8> = residues.copied().collect();
     let nearest = all.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(64);
-    (f64::from(nearest) * 0.35).min(3.0) * AREA.width / 64.0
+    (f64::from(nearest) * 0.35).min(3.0) * AREA.width / RESIDUES
 }
 
 /// Tints the two residues at which `buf & 31` is 0: what the rule calls aligned.
 fn halves(canvas: &mut Canvas) {
-    let width = 7.0 * AREA.width / 64.0;
+    let width = 7.0 * AREA.width / RESIDUES;
     for residue in [0, 32] {
         let x = (x_of(residue) - width / 2.0).max(AREA.x);
         let area = Area { x, width: x_of(residue) + width / 2.0 - x, ..AREA };
@@ -104,28 +108,6 @@ fn axis(canvas: &mut Canvas, visited: impl Iterator<Item = u8>) {
     }
     canvas.text(AREA.x - 6.0, AREA.bottom() + 17.0, "tick end", "& 63");
     canvas.text(AREA.x - 6.0, AREA.bottom() + 33.0, "tick end", "& 31");
-}
-
-/// The verdict's bands as dashed levels, each with its figures at the right.
-fn band_lines(canvas: &mut Canvas, verdict: Option<&Verdict>, y: &Scale) {
-    let Some(verdict) = verdict.filter(|v| !v.bands.is_empty() && v.bands.len() <= 6) else {
-        return;
-    };
-    let mut last = f64::INFINITY;
-    for (index, band) in verdict.bands.iter().enumerate() {
-        let at = y.at(band.ns_per_op);
-        canvas.line((AREA.x, at), (AREA.right(), at), "band");
-        // Labels of near bands would overprint: each keeps a line's distance from the one below.
-        let label = (at + 4.0).min(last - 14.0);
-        last = label;
-        let above = if index == 0 {
-            String::new()
-        } else {
-            format!(" +{}", words::percent(band.percent_above_fast))
-        };
-        let text = format!("{}{above}", words::figure(band.ns_per_op));
-        canvas.text(AREA.right() + 6.0, label, "tick strong", &text);
-    }
 }
 
 /// One residue's dots.
@@ -152,7 +134,7 @@ impl Column {
         canvas.path(&noisy, &format!("{class} noisy"));
         canvas.path(&quiet, class);
         canvas.path(&over, "over");
-        let width = (self.spread * 2.0).max(AREA.width / 64.0);
+        let width = (self.spread * 2.0).max(AREA.width / RESIDUES);
         let area = Area { x: x_of(self.residue) - width / 2.0, width, ..AREA };
         canvas.rect(area, "hit", None, Some(&self.tooltip(bucket, unit)));
     }
