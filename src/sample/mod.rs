@@ -12,6 +12,7 @@ mod sink;
 
 pub use absence::Absence;
 pub use params::{BadParams, Params};
+pub(crate) use placement::vocabulary;
 pub use placement::{Grid, Placement, Role, Status, UnknownName};
 pub use row::{COLUMNS, Sample, SampleKey};
 pub use sink::{Sink, SinkError};

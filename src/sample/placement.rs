@@ -1,10 +1,5 @@
 //! The words of the schema that have a fixed vocabulary: placement, grid, role, status.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
 /// A word that is not in the vocabulary of its column.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not one of {expected}")]
@@ -19,7 +14,8 @@ pub struct UnknownName {
 macro_rules! vocabulary {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident => $text:literal,)+ }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(serde::Serialize, serde::Deserialize)]
         pub enum $name {
             $($(#[$doc])* #[serde(rename = $text)] $variant,)+
         }
@@ -34,17 +30,17 @@ macro_rules! vocabulary {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
             }
         }
 
-        impl FromStr for $name {
-            type Err = UnknownName;
+        impl std::str::FromStr for $name {
+            type Err = $crate::sample::UnknownName;
 
-            fn from_str(text: &str) -> Result<Self, UnknownName> {
-                $name::ALL.iter().copied().find(|v| v.as_str() == text).ok_or_else(|| UnknownName {
+            fn from_str(text: &str) -> Result<Self, $crate::sample::UnknownName> {
+                $name::ALL.iter().copied().find(|v| v.as_str() == text).ok_or_else(|| $crate::sample::UnknownName {
                     found: text.to_owned(),
                     expected: [$($text),+].join(", "),
                 })
@@ -52,6 +48,8 @@ macro_rules! vocabulary {
         }
     };
 }
+
+pub(crate) use vocabulary;
 
 vocabulary! {
     /// By which means a sample's placement was chosen; `placement_value` is in the unit named here.
@@ -93,6 +91,18 @@ vocabulary! {
     }
 }
 
+impl Role {
+    /// The role of a workload by the names in the columns `workload` and `arm`; a workload that is
+    /// not built in is a subject.
+    pub fn of(workload: &str, arm: &str) -> Role {
+        match (workload, arm) {
+            ("registers", _) | (_, "store-only" | "realigned") => Role::Control,
+            ("copychain" | "copyring" | "roundtrip", _) => Role::Exhibit,
+            _ => Role::Subject,
+        }
+    }
+}
+
 vocabulary! {
     /// What became of the timed block or the launch.
     Status {
@@ -119,6 +129,15 @@ mod tests {
                 "JSON and CSV must agree"
             );
         }
+    }
+
+    #[test]
+    fn only_the_code_in_question_gates() {
+        for name in ["blake3", "blake3-hasher", "sha256", "memcpy", "command"] {
+            assert_eq!(Role::of(name, "default"), Role::Subject);
+        }
+        assert_eq!(Role::of("copyring", "default"), Role::Exhibit);
+        assert_eq!(Role::of("registers", "default"), Role::Control);
     }
 
     #[test]

@@ -1,0 +1,71 @@
+//! The environment of a launch: nothing but what is asked for, and of known length.
+
+use std::ffi::OsString;
+
+/// The variable whose only meaning is its length.
+const PAD: &str = "PAD";
+
+/// The complete environment of a worker. Everything else is cleared: whatever the caller's shell
+/// holds would move the stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    variables: Vec<(OsString, OsString)>,
+}
+
+impl Environment {
+    /// `PAD` alone, of `bytes` bytes.
+    pub fn padded(bytes: usize) -> Self {
+        Environment { variables: vec![(PAD.into(), "x".repeat(bytes).into())] }
+    }
+
+    /// `name=value` besides a padding that brings the block to the length that it has with `PAD`
+    /// of `bytes` bytes alone, so that the variable does not move the stack. `None` when it does
+    /// not fit.
+    pub fn with_variable(name: &str, value: &str, bytes: usize) -> Option<Self> {
+        // A variable costs its text, one `=` and one terminator, and eight bytes of pointer, which
+        // `PAD`, always there, cannot give back: an empty sibling stands for it in every arm.
+        let padding = bytes.checked_sub(name.len() + value.len() + 2)?;
+        let mut environment = Environment::padded(padding);
+        environment.variables.push((name.into(), value.into()));
+        Some(environment)
+    }
+
+    /// The same length as [`Environment::with_variable`], and as many variables, without one that
+    /// means anything.
+    pub fn neutral(bytes: usize) -> Option<Self> {
+        Environment::with_variable("N", "", bytes)
+    }
+
+    /// The variables in order.
+    pub fn variables(&self) -> impl Iterator<Item = (&OsString, &OsString)> {
+        self.variables.iter().map(|(name, value)| (name, value))
+    }
+
+    /// Bytes of the block that the kernel will copy: `NAME=value` and a terminator each.
+    pub fn bytes(&self) -> usize {
+        self.variables.iter().map(|(name, value)| name.len() + value.len() + 2).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_does_not_change_the_length() {
+        let neutral = Environment::neutral(256).map(|e| (e.bytes(), e.variables.len()));
+        for (name, value) in [("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX512F"), ("A", "")] {
+            let with = Environment::with_variable(name, value, 256);
+            assert_eq!(with.map(|e| (e.bytes(), e.variables.len())), neutral);
+        }
+        assert_eq!(neutral, Some((256 + 5, 2)));
+        assert_eq!(Environment::with_variable("LONG", &"x".repeat(300), 256), None);
+    }
+
+    #[test]
+    fn padding_is_the_only_variable() {
+        let environment = Environment::padded(64);
+        assert_eq!(environment.bytes(), 64 + 5);
+        assert_eq!(environment.variables().count(), 1);
+    }
+}

@@ -1,0 +1,194 @@
+//! The worker's main job: one workload over a grid of placements, round after round.
+
+use std::str::FromStr;
+
+use stack_trampoline::Alignment;
+
+use super::job::{GridJob, Order};
+use super::protocol::Reply;
+use super::worker::Channel;
+use crate::Failure;
+use crate::block::{
+    Clock, Entry, Guard, GuardReading, Located, Locator, Occupancy, Place, PlaceError, Timed,
+    iterations_for, run_at,
+};
+use crate::kernels::clear_upper_lanes;
+use crate::placement::ProcessStack;
+use crate::sample::Sample;
+use crate::sys::copy::CopyRoutine;
+
+/// Guard readings before the first block: some milliseconds in which a clock that was down comes up.
+const GUARD_READINGS: usize = 200;
+
+/// Runs the job and sends a sample a block; returns the best guard reading.
+pub(super) fn run(job: &GridJob, channel: &mut Channel) -> Result<GuardReading, Failure> {
+    if let Some(warning) = job.cpu.and_then(crate::machine::pin) {
+        send(channel, &Reply::Warning(warning))?;
+    }
+    let mut grid = Grid::prepare(job)?;
+    for reason in grid.locate_all()? {
+        send(channel, &Reply::Warning(reason))?;
+    }
+    let mut disturbed_in_round;
+    let mut round = 0;
+    loop {
+        disturbed_in_round = false;
+        for index in grid.order() {
+            if job.finished.contains(&(round, job.placements[index])) {
+                continue;
+            }
+            let sample = grid.block(index, round)?;
+            disturbed_in_round |= sample.disturbed == Some(true);
+            send(channel, &Reply::Sample(Box::new(sample)))?;
+        }
+        grid.owed += u32::from(disturbed_in_round);
+        round += 1;
+        // Whole rounds make up for rounds with disturbed blocks: repeating single blocks would
+        // visit their placements at times of their own.
+        if round >= job.rounds + grid.owed.min(job.extra_rounds) {
+            return Ok(grid.guard.best());
+        }
+    }
+}
+
+fn send(channel: &mut Channel, reply: &Reply) -> Result<(), Failure> {
+    channel.send(reply).map_err(|error| {
+        Failure::new(format!("lost the parent: {error}"), "worker", "start the command again")
+    })
+}
+
+struct Grid<'a> {
+    job: &'a GridJob,
+    timed: Box<dyn Timed>,
+    places: Vec<Place>,
+    located: Vec<Option<u64>>,
+    iterations: u64,
+    guard: Guard,
+    random: fastrand::Rng,
+    stack: Option<ProcessStack>,
+    visited: u64,
+    owed: u32,
+}
+
+impl<'a> Grid<'a> {
+    fn prepare(job: &'a GridJob) -> Result<Self, Failure> {
+        let mut timed = job.spec.build(CopyRoutine::of_c_library())?;
+        let places = places(job)?;
+        let mut random = fastrand::Rng::with_seed(job.seed);
+        timed.renew(&mut random);
+        // First of all: these loops also bring a sleeping clock up before anything is calibrated.
+        let guard = Guard::calibrate(GUARD_READINGS, job.guard_best);
+        let clock = Clock::measure();
+        let target = clock.shortest_block();
+        let time = |n| run_at(places[0], timed.as_mut(), n, None).map(|(_, time)| time);
+        // First-use work (lazy binding, page faults, feature detection) comes before calibration.
+        let mut time = time;
+        time(1)?;
+        let iterations = iterations_for(target, time)?;
+        Ok(Grid {
+            job,
+            located: vec![None; places.len()],
+            places,
+            iterations,
+            guard,
+            random,
+            stack: ProcessStack::of_self().ok(),
+            timed,
+            visited: 0,
+            owed: 0,
+        })
+    }
+
+    /// Finds the buffer at every placement; returns the distinct reasons where it was not found.
+    fn locate_all(&mut self) -> Result<Vec<String>, PlaceError> {
+        let mut locator = Locator::default();
+        let mut reasons = Vec::new();
+        for (index, &place) in self.places.iter().enumerate() {
+            let located = locator.locate(
+                place,
+                self.timed.as_mut(),
+                &mut self.random,
+                &mut crate::block::first_written,
+            )?;
+            self.located[index] = located.address();
+            if let Located::Absent(absence) = located {
+                let reason = format!("{}: buffer not located: {absence}", self.job.spec.name);
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+        }
+        Ok(reasons)
+    }
+
+    fn order(&mut self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.places.len()).collect();
+        match self.job.order {
+            Order::Shuffled => self.random.shuffle(&mut order),
+            Order::Ascending => order.sort_by_key(|&index| self.job.placements[index]),
+        }
+        order
+    }
+
+    fn block(&mut self, index: usize, round: u32) -> Result<Sample, PlaceError> {
+        let place = self.places[index];
+        let occupancy = Occupancy::now();
+        let before = GuardReading::take();
+        clear_upper_lanes();
+        // Half a block of the same call: waking upper vector lanes takes 10 to 20 µs.
+        run_at(place, self.timed.as_mut(), self.iterations.div_ceil(2), None)?;
+        let (entry, time) = run_at(place, self.timed.as_mut(), self.iterations, None)?;
+        let after = GuardReading::take();
+        let switched_out = occupancy.switched_out(&Occupancy::now());
+        let (guard_ns, disturbed) = self.guard.judge(before, after);
+
+        let mut sample = self.describe(index, round, entry);
+        sample.ns_per_op = Some(time.as_secs_f64() * 1e9 / self.iterations as f64);
+        sample.guard_ns = Some(guard_ns);
+        sample.disturbed = Some(disturbed || switched_out);
+        self.visited += 1;
+        Ok(sample)
+    }
+
+    fn describe(&self, index: usize, round: u32, entry: Entry) -> Sample {
+        let job = self.job;
+        let name = job.spec.name.as_str();
+        let value = job.placements[index];
+        let mut sample = Sample::new(&job.probe, name, job.placement, value, job.launch, round);
+        let input = self.timed.input_address();
+        sample.len = job.spec.sample_len();
+        sample.arm.clone_from(&job.arm);
+        sample.order = Some(self.visited);
+        sample.sp = Some(entry.sp as u64);
+        sample.buf = entry.buf.map(|buf| buf as u64).or(self.located[index]);
+        sample.src = input.map(|address| address as u64);
+        sample.heap_mod64 = input.map(|address| (address % 64) as u8);
+        sample.text_mod64 = Some((self.timed.text_address() % 64) as u8);
+        sample.env_bytes = self.stack.map(|stack| stack.env_bytes);
+        sample.argv_bytes = self.stack.map(|stack| stack.argv_bytes);
+        sample.cpu = crate::machine::current_cpu();
+        sample.iterations = Some(self.iterations);
+        sample.params = job.params.clone();
+        sample
+    }
+}
+
+/// The place of every placement. Where the stack comes as it is, there is one a launch.
+fn places(job: &GridJob) -> Result<Vec<Place>, Failure> {
+    let faulty = |what: String| Failure::usage(what, "worker protocol", "report this as a fault");
+    if job.placements.is_empty() {
+        return Err(faulty("a grid without placements".to_owned()));
+    }
+    let Some(alignment) = &job.alignment else {
+        return Ok(vec![Place::AsItComes; job.placements.len()]);
+    };
+    let alignment = Alignment::from_str(alignment).map_err(|error| faulty(error.to_string()))?;
+    job.placements
+        .iter()
+        .map(|&shift| {
+            usize::try_from(shift)
+                .map(|shift| Place::Shifted(alignment, shift))
+                .map_err(|_| faulty(format!("a shift of {shift}")))
+        })
+        .collect()
+}
