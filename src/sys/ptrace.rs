@@ -91,12 +91,15 @@ impl Tracee {
     /// # Errors
     /// See [`StartError`].
     pub fn spawn(command: &mut Command) -> Result<Tracee, StartError> {
-        let request_trace = || {
+        let prepare = || {
+            // The same addresses each time, where that is allowed; tracing works without.
+            // SAFETY: the call changes a setting of the child alone.
+            unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
             ptrace::traceme()
                 .map_err(|error| io::Error::from_raw_os_error(error as i32 | TRACEME_FAILED))
         };
-        // SAFETY: the closure makes one system call and allocates nothing.
-        unsafe { command.pre_exec(request_trace) };
+        // SAFETY: the closure makes two system calls and allocates nothing.
+        unsafe { command.pre_exec(prepare) };
         let child = command.spawn().map_err(|error| match error.raw_os_error() {
             Some(code) if code & TRACEME_FAILED != 0 => {
                 StartError::Forbidden(io::Error::from_raw_os_error(code & !TRACEME_FAILED))
@@ -204,10 +207,24 @@ impl Tracee {
             }
         };
         let stop = classify(status);
+        // With WNOHANG a thread of 0 says that nothing happened.
         if thread == self.process && matches!(stop, Stop::Exited(_) | Stop::Killed(_)) {
             self.ended = true;
         }
         Ok(Stopped { thread, stop })
+    }
+
+    /// Takes note of a killed process's end. Its first thread is not reported before all others were
+    /// waited for, each by its tracer.
+    fn reap(&mut self) -> io::Result<()> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process))?;
+        let process = self.process;
+        let threads = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+        for thread in threads.filter(|thread| *thread != process) {
+            // Gone or not ours: the first thread's answer decides.
+            let _ = self.wait(thread, libc::__WALL | libc::WNOHANG);
+        }
+        self.wait(self.process, libc::__WALL | libc::WNOHANG).map(drop)
     }
 
     /// Lets `thread` execute one instruction, delivering `signal` first (0: none).
@@ -343,10 +360,8 @@ impl Drop for Tracee {
         if !self.ended {
             // SAFETY: the process is our child and was not waited for, so the id is still its own.
             unsafe { libc::kill(self.process, libc::SIGKILL) };
-            while !self.ended {
-                if self.wait_for(self.process).is_err() {
-                    break;
-                }
+            while !self.ended && self.reap().is_ok() {
+                std::thread::sleep(std::time::Duration::from_micros(100));
             }
         }
         // Reaped above; dropping a `Child` does not wait.

@@ -120,7 +120,10 @@ fn operand(instruction: &Instruction, memory: &UsedMemory) -> Option<Operand> {
         OpAccess::Write | OpAccess::CondWrite => (false, true),
         OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
     };
-    let bytes = memory.memory_size().size() as u32;
+    // Of a repeated string instruction one element is meant, one step at a time.
+    let string = instruction.is_string_instruction();
+    let size = if string { instruction.memory_size() } else { memory.memory_size() };
+    let bytes = size.size() as u32;
     let form = form(instruction, memory, bytes);
     let bytes = if form == Form::Opaque { state_bytes(bytes) } else { bytes };
     Some(Operand { memory: *memory, bytes, loads, stores, form })

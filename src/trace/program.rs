@@ -63,7 +63,9 @@ fn check_machine(path: &Path) -> Result<(), TraceError> {
         Err(_) => return Ok(()),
     }
     if &header[..4] != b"\x7fELF" {
-        return Ok(());
+        // A script, by its first line or by a shell's kindness; a shell reads no binary files.
+        let binary = header.iter().any(|byte| matches!(byte, 0..=8 | 0x7f));
+        return if binary { Err(TraceError::NotExecutable) } else { Ok(()) };
     }
     let (wide, little) = (header[4] == 2, header[5] == 1);
     let machine = if little {
