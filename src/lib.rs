@@ -9,7 +9,10 @@ pub mod analysis;
 pub mod block;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(target_os = "linux")]
+pub mod counters;
 mod failure;
+pub mod import;
 pub mod kernels;
 #[cfg(target_os = "linux")]
 pub mod launch;
@@ -19,8 +22,11 @@ pub mod placement;
 #[cfg(target_os = "linux")]
 pub mod probes;
 pub mod record;
+#[cfg(feature = "cli")]
+pub mod report;
 pub mod sample;
 pub mod sys;
+pub mod trace;
 pub mod workloads;
 
 pub use failure::Failure;

@@ -1,10 +1,32 @@
 //! Samples in, verdict out: pure functions that know nothing of hardware, files or processes.
+//!
+//! [`judge`] goes from figures to cells (one unit at one placement), from cells to classes of
+//! placements, and from the simultaneous interval of all differences between classes to a verdict.
+//! `docs/method.md` describes each step and its source.
 
+mod bands;
+mod cells;
+mod confounding;
+mod judge;
+mod launches;
+mod location;
+mod periods;
+mod polish;
+mod reasons;
+mod robust;
+mod rules;
 mod series;
+#[doc(hidden)]
+pub mod simulate;
+mod simultaneous;
+mod speeds;
 mod verdict;
+mod visits;
 
+pub use judge::{Options, judge, judge_all};
 pub use series::{Observation, Series, SeriesKey};
+pub use speeds::{LaunchFigure, Speed, Speeds, judge_launches, launch_figures, speeds};
 pub use verdict::{
-    Band, Finding, InstructionSource, InstructionsPerOp, RuleOutcome, SCHEMA, Verdict,
-    VerdictDocument,
+    Band, Finding, InstructionSource, InstructionsPerOp, LaunchException, Launches, RuleOutcome,
+    SCHEMA, Verdict, VerdictDocument,
 };

@@ -92,12 +92,48 @@ pub struct Verdict {
     /// The unit of the figures in `bands`: `ns` unless a foreign command's metric was read.
     #[serde(default = "nanoseconds")]
     pub unit: String,
+    /// What the launches themselves show, where there are several; `null` from one launch.
+    #[serde(default)]
+    pub launches: Option<Launches>,
     /// Sentences that qualify the verdict; each warning ends in its remedy.
     pub reasons: Vec<String>,
 }
 
 fn nanoseconds() -> String {
     "ns".to_owned()
+}
+
+/// What the launches show beside the classes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Launches {
+    /// Launches with an undisturbed figure.
+    pub count: u64,
+    /// Spread of the blocks of one launch at one placement (robust standard deviation), in percent;
+    /// `null` where each launch has one block a placement.
+    pub spread_within_percent: Option<f64>,
+    /// Spread between launches beyond what their classes explain (the same measure), in percent.
+    pub spread_between_percent: Option<f64>,
+    /// Launches that lie in the band their class predicts; `null` without bands, or where a launch
+    /// visits many placements.
+    pub held: Option<u64>,
+    /// The launches that do not.
+    #[serde(default)]
+    pub exceptions: Vec<LaunchException>,
+}
+
+/// A launch outside the band that its class predicts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaunchException {
+    /// The launch.
+    pub launch: u32,
+    /// Its placement.
+    pub placement: i64,
+    /// Its position modulo the period (modulo 64 where there is none).
+    pub residue: u64,
+    /// Its median, ns an operation (or the metric's value).
+    pub ns_per_op: f64,
+    /// The median of the band that was predicted, in the same unit.
+    pub predicted_ns_per_op: f64,
 }
 
 /// Classes of one speed.

@@ -48,17 +48,23 @@ pub fn iterations_for<E>(
 ) -> Result<u64, E> {
     let mut iterations = 1u64;
     loop {
-        let elapsed = time(iterations)?;
+        let mut elapsed = time(iterations)?;
+        if elapsed >= target {
+            // Once more: the first time may have been a cold one.
+            elapsed = time(iterations)?;
+        }
         if elapsed >= target {
             return Ok(iterations);
         }
-        // A quarter of the target is long enough to extrapolate from. A tenth on top, because a
-        // faster placement than the one calibrated at must reach the target too.
-        if elapsed * 4 >= target {
-            let scaled = iterations as f64 * 1.1 * target.as_secs_f64() / elapsed.as_secs_f64();
-            return Ok(scaled.ceil() as u64);
-        }
-        iterations = iterations.saturating_mul(2);
+        // A quarter of the target is long enough to extrapolate from, but never trusted unseen: the
+        // first probes run on a cold machine and take too long. A tenth on top, because a faster
+        // placement than the one calibrated at must reach the target too.
+        let scaled = iterations as f64 * 1.1 * target.as_secs_f64() / elapsed.as_secs_f64();
+        iterations = if elapsed * 4 >= target {
+            (scaled.ceil() as u64).max(iterations + 1)
+        } else {
+            iterations.saturating_mul(2)
+        };
     }
 }
 
@@ -75,6 +81,17 @@ mod tests {
             assert!(block >= MIN_BLOCK, "{ns} ns: {iterations}");
             assert!(block <= MIN_BLOCK * 2 || iterations == 1, "{ns} ns: {iterations}");
         }
+    }
+
+    #[test]
+    fn a_cold_start_does_not_shorten_the_block() {
+        let mut calls = 0;
+        let time = |n: u64| {
+            calls += 1;
+            Ok::<_, ()>(Duration::from_nanos(n * if calls < 9 { 500 } else { 100 }))
+        };
+        let iterations = iterations_for(MIN_BLOCK, time).unwrap_or(0);
+        assert!(iterations * 100 >= 100_000, "{iterations}");
     }
 
     #[test]

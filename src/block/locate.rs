@@ -123,19 +123,41 @@ impl Locator {
     }
 }
 
-/// Tells candidates apart by watching one more call: the buffer is the one that is written first.
+/// Tells candidates apart by watching one more call: the buffer is the one into which the message
+/// was written first, all others are copies of it.
+///
+/// The middle of each candidate is watched, and its last write counts: the slot may have been
+/// cleared or used for something else before, and its ends may be used again afterwards.
 ///
 /// # Errors
 /// Where no watchpoint can be had, the candidates stay ambiguous.
+#[cfg(target_os = "linux")]
 pub fn first_written(
-    _candidates: &[usize],
-    _place: Place,
-    _timed: &mut dyn Timed,
+    candidates: &[usize],
+    place: Place,
+    timed: &mut dyn Timed,
 ) -> Result<usize, Absence> {
-    Err(Absence::new(
-        "ambiguous: the message is on the stack in several places",
-        "results are grouped by the stack pointer",
-    ))
+    use crate::sys::breakpoint::{Access, watch};
+    let ambiguous = |why: String| {
+        Absence::new(
+            format!("ambiguous: the message is on the stack in several places, and {why}"),
+            "results are grouped by the stack pointer",
+        )
+    };
+    let middle = timed.message_len().unwrap_or_default().min(Found::TAIL) / 2;
+    let mut watches = candidates
+        .iter()
+        .map(|candidate| watch(candidate + middle, 1, Access::Write))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| ambiguous(error.to_string()))?;
+    run_at(place, timed, 1, None).map_err(|error| ambiguous(error.to_string()))?;
+    candidates
+        .iter()
+        .zip(&mut watches)
+        .filter_map(|(&candidate, watch)| watch.take().last().map(|hit| (hit.time, candidate)))
+        .min()
+        .map(|(_, candidate)| candidate)
+        .ok_or_else(|| ambiguous("a watchpoint saw no write to any of them".to_owned()))
 }
 
 /// The decided distance holds only where the message was in fact found.
@@ -204,6 +226,37 @@ mod tests {
                 Located::Absent(absence) => assert!(absence.why.contains(part), "{absence}"),
                 at @ Located::At(_) => panic!("{name}: {at:?}"),
             }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_buffer_found_is_the_one_that_is_written() -> TestResult {
+        use crate::sys::breakpoint::{Access, prove, watch};
+        if let Err(error) = prove() {
+            eprintln!("skipped: no watchpoint here: {error}");
+            return Ok(());
+        }
+        for name in [Name::Blake3, Name::Blake3Hasher] {
+            let mut timed = Spec::new(name, 64).build(CopyRoutine::of_c_library())?;
+            let mut random = fastrand::Rng::with_seed(99 + name as u64);
+            let place = Place::Shifted(Alignment::Page, 64);
+            let located = Locator::default().locate(
+                place,
+                timed.as_mut(),
+                &mut random,
+                &mut first_written,
+            )?;
+            let Some(address) = located.address() else {
+                eprintln!("skipped: {name}: {located:?}");
+                continue;
+            };
+            let mut writes = watch(address as usize, 1, Access::Write)?;
+            let mut accesses = watch(address as usize, 1, Access::ReadWrite)?;
+            run_at(place, timed.as_mut(), 1, None)?;
+            let (writes, accesses) = (writes.take().len(), accesses.take().len());
+            assert!(writes > 0, "{name}: nothing writes {address:#x}");
+            assert!(accesses > writes, "{name}: what is written is read back");
         }
         Ok(())
     }

@@ -4,7 +4,20 @@
 //! measured, 1 could not measure, 2 usage; with `--gate` 3 affected, 4 inconclusive.
 
 mod common;
+#[cfg(target_os = "linux")]
+mod counters;
+mod gate;
+#[cfg(target_os = "linux")]
+mod machine;
 mod output;
+#[cfg(target_os = "linux")]
+mod phase;
+mod report;
+#[cfg(target_os = "linux")]
+mod run;
+mod verdicts;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod trace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,7 +25,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 pub use common::RunArgs;
+pub use gate::GateArgs;
 pub use output::{ColorWhen, Output};
+use verdicts::{judge_directory, print_verdicts};
 
 use crate::Failure;
 
@@ -65,10 +80,32 @@ struct GlobalArgs {
 
 // One line a subcommand here, one in `dispatch`: nothing else needs to know of a new one.
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    /// What is known of this host, and what would disturb a measurement
+    #[cfg(target_os = "linux")]
+    Machine(machine::MachineArgs),
+    /// The trampoline grid: one workload at every stack phase
+    #[cfg(target_os = "linux")]
+    Phase(phase::PhaseArgs),
+    Report(report::Args),
+    #[cfg(target_os = "linux")]
+    Counters(counters::Args),
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Trace(trace::TraceArgs),
+}
 
-fn dispatch(command: Command, _output: &mut Output) -> Result<Exit, Failure> {
-    match command {}
+fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
+    match command {
+        #[cfg(target_os = "linux")]
+        Command::Machine(args) => machine::run(&args, output),
+        #[cfg(target_os = "linux")]
+        Command::Phase(args) => phase::run(&args, output),
+        Command::Report(args) => report::run(args, output),
+        #[cfg(target_os = "linux")]
+        Command::Counters(args) => counters::run(&args, output),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Command::Trace(args) => trace::run(&args, output),
+    }
 }
 
 const GUIDE: &str = "\
@@ -125,6 +162,11 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
     // A closed stderr leaves nobody to tell.
     let _ = error.print();
     ExitCode::from(2)
+}
+
+/// Parses a workload's name.
+fn workload_name(text: &str) -> Result<crate::workloads::Name, String> {
+    text.parse().map_err(|error: crate::sample::UnknownName| error.to_string())
 }
 
 /// The whole command line as clap knows it, for completions, man pages and the command reference.

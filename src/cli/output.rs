@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::Failure;
+use crate::report::text::TextOptions;
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -46,6 +47,14 @@ impl Output {
     /// Whether text may carry colour (never as the only carrier of meaning).
     pub fn color(&self) -> bool {
         self.color
+    }
+
+    /// How result text is laid out: the terminal's width (`COLUMNS` where that is set, 80 where
+    /// there is neither) and whether it may carry colour.
+    pub fn text_options(&self) -> TextOptions {
+        let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let width = asked.or_else(terminal_width).unwrap_or(80);
+        TextOptions { width: width.max(20), color: self.color }
     }
 
     /// Writes result text to stdout.
@@ -92,4 +101,10 @@ impl Output {
         }
         ExitCode::from(if failure.usage { 2 } else { 1 })
     }
+}
+
+/// Columns of the terminal that stdout is; `None` where it is none.
+fn terminal_width() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    (width.0 > 0).then_some(usize::from(width.0))
 }

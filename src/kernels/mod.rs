@@ -22,9 +22,29 @@ use x86_64 as target;
 pub use target::chains::{dependent_chain, saturating_loop};
 pub use target::frame::{clear_upper_lanes, find_on_stack, stack_pointer};
 pub use target::roundtrip::{RoundTrip, round_trip, round_trip_in_place};
+pub use target::self_test;
 
 /// Operations in one step of [`dependent_chain`]: dependent multiplications.
 pub const CHAIN_STEP: u64 = 16;
+
+/// Instructions in one step of [`dependent_chain`]: the multiplications, the decrement, the branch.
+pub const CHAIN_INSTRUCTIONS: u64 = CHAIN_STEP + 2;
+
+/// The memory of the [`self_test`] loops: 16 KiB that start on a page.
+#[repr(C, align(4096))]
+pub struct SelfTestArea([u8; 16384]);
+
+impl SelfTestArea {
+    /// Zeroed memory.
+    pub fn new() -> Box<Self> {
+        Box::new(SelfTestArea([0; 16384]))
+    }
+
+    /// All of it.
+    pub fn bytes(&mut self) -> &mut [u8; 16384] {
+        &mut self.0
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -76,6 +76,8 @@ impl<'a> Grid<'a> {
         let places = places(job)?;
         let mut random = fastrand::Rng::with_seed(job.seed);
         timed.renew(&mut random);
+        // First of all: these loops also bring a sleeping clock up before anything is calibrated.
+        let guard = Guard::calibrate(GUARD_READINGS, job.guard_best);
         let clock = Clock::measure();
         let target = clock.shortest_block();
         let time = |n| run_at(places[0], timed.as_mut(), n, None).map(|(_, time)| time);
@@ -88,7 +90,7 @@ impl<'a> Grid<'a> {
             located: vec![None; places.len()],
             places,
             iterations,
-            guard: Guard::calibrate(GUARD_READINGS, job.guard_best),
+            guard,
             random,
             stack: ProcessStack::of_self().ok(),
             timed,

@@ -1,5 +1,7 @@
 //! A grid of placements for one workload in one launch.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::block::GuardReading;
@@ -56,7 +58,7 @@ pub struct GridJob {
 
 impl GridJob {
     /// Leaves out what `finished` holds of this job.
-    pub fn skip(&mut self, finished: &[SampleKey]) {
+    pub fn skip(&mut self, finished: &HashSet<SampleKey>) {
         let name = self.spec.name.as_str();
         self.finished = finished
             .iter()

@@ -6,6 +6,8 @@
 //! trip that realigns its buffer must come out flat. *Cannot show*: why; and nothing of placements
 //! that a shift of 16 bytes cannot reach, unless the in-frame offset is varied.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use stack_trampoline::Alignment;
 
@@ -69,7 +71,7 @@ pub struct PhasePlan {
 
 impl PhasePlan {
     /// The launches, without what `finished` already holds.
-    pub fn launches(&self, finished: &[SampleKey]) -> Vec<LaunchPlan> {
+    pub fn launches(&self, finished: &HashSet<SampleKey>) -> Vec<LaunchPlan> {
         let environment = Environment::padded(PADDING);
         (0..self.launches)
             .map(|launch| LaunchPlan {
@@ -82,7 +84,7 @@ impl PhasePlan {
             .collect()
     }
 
-    fn jobs(&self, launch: u32, finished: &[SampleKey]) -> Vec<GridJob> {
+    fn jobs(&self, launch: u32, finished: &HashSet<SampleKey>) -> Vec<GridJob> {
         let mut seeds = fastrand::Rng::with_seed(self.seed);
         // One stream for all launches: the seeds of a launch do not depend on how many there are.
         for _ in 0..launch {
@@ -153,16 +155,16 @@ mod tests {
 
     #[test]
     fn a_launch_keeps_its_seed_however_many_there_are() {
-        let (three, five) = (plan(3).launches(&[]), plan(5).launches(&[]));
+        let (three, five) = (plan(3).launches(&HashSet::new()), plan(5).launches(&HashSet::new()));
         assert_eq!(three[..], five[..3]);
         assert_ne!(three[0].jobs[0].seed, three[1].jobs[0].seed);
     }
 
     #[test]
     fn what_is_finished_is_not_planned_again() {
-        let all = plan(1).launches(&[]);
+        let all = plan(1).launches(&HashSet::new());
         let job = &all[0].jobs[0];
-        let finished: Vec<SampleKey> = (0..3).flat_map(|round| job.keys_of(round)).collect();
+        let finished: HashSet<SampleKey> = (0..3).flat_map(|round| job.keys_of(round)).collect();
         let rest = plan(1).launches(&finished);
         assert_eq!(rest[0].blocks(), all[0].blocks() - 3 * 16);
     }

@@ -5,3 +5,4 @@ pub mod frame;
 #[cfg(target_os = "linux")]
 pub mod pairs;
 pub mod roundtrip;
+pub mod self_test;
