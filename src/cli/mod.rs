@@ -6,6 +6,8 @@
 mod common;
 #[cfg(target_os = "linux")]
 mod counters;
+#[cfg(target_os = "linux")]
+mod forwarding;
 mod gate;
 #[cfg(target_os = "linux")]
 mod machine;
@@ -15,9 +17,9 @@ mod phase;
 mod report;
 #[cfg(target_os = "linux")]
 mod run;
-mod verdicts;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod trace;
+mod verdicts;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -81,6 +83,9 @@ struct GlobalArgs {
 // One line a subcommand here, one in `dispatch`: nothing else needs to know of a new one.
 #[derive(Subcommand)]
 enum Command {
+    /// The map of this core's store-to-load forwarding
+    #[cfg(target_os = "linux")]
+    Forwarding(forwarding::ForwardingArgs),
     /// What is known of this host, and what would disturb a measurement
     #[cfg(target_os = "linux")]
     Machine(machine::MachineArgs),
@@ -96,6 +101,8 @@ enum Command {
 
 fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
     match command {
+        #[cfg(target_os = "linux")]
+        Command::Forwarding(args) => forwarding::run(&args, output),
         #[cfg(target_os = "linux")]
         Command::Machine(args) => machine::run(&args, output),
         #[cfg(target_os = "linux")]

@@ -40,7 +40,7 @@ pub struct Measured {
 }
 
 /// The widths that this machine has, and why it lacks the others.
-pub(super) fn widths() -> (Vec<u8>, Vec<WidthAbsence>) {
+pub fn widths() -> (Vec<u8>, Vec<WidthAbsence>) {
     let mut absent = Vec::new();
     // Every width that any architecture has is accounted for.
     let all: [u8; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -330,6 +330,8 @@ fn cell(
     let pair = access::cell(experiment);
     let twin_ns = twin.and_then(|twin| summary(bench.figures(twin))).map(|(ns, _)| ns);
     let parts = experiment.parts();
+    // Six decimals of a nanosecond say nothing and make a map twice as long.
+    let rounded = |figure: f64| (figure * 1e3).round() / 1e3;
     Some(Cell {
         // A span is at most 128 bytes.
         store_bytes: experiment.stores.span() as u16,
@@ -344,10 +346,10 @@ fn cell(
         crosses: access::crosses(&pair),
         form: experiment.form,
         gap: experiment.gap,
-        ns,
-        spread_percent: spread / ns * 100.0,
-        twin_ns,
-        net_cycles: twin_ns.map(|twin| (ns - twin) / cycle_ns),
+        ns: rounded(ns),
+        spread_percent: rounded(spread / ns * 100.0),
+        twin_ns: twin_ns.map(rounded),
+        net_cycles: twin_ns.map(|twin| rounded((ns - twin) / cycle_ns)),
         class: None,
     })
 }
