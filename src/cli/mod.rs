@@ -7,6 +7,8 @@ mod analyze;
 mod common;
 #[cfg(target_os = "linux")]
 mod counters;
+#[cfg(target_os = "linux")]
+mod forwarding;
 mod gate;
 #[cfg(target_os = "linux")]
 mod machine;
@@ -82,6 +84,9 @@ struct GlobalArgs {
 // One line a subcommand here, one in `dispatch`: nothing else needs to know of a new one.
 #[derive(Subcommand)]
 enum Command {
+    /// The map of this core's store-to-load forwarding
+    #[cfg(target_os = "linux")]
+    Forwarding(forwarding::ForwardingArgs),
     /// What is known of this host, and what would disturb a measurement
     #[cfg(target_os = "linux")]
     Machine(machine::MachineArgs),
@@ -98,6 +103,8 @@ enum Command {
 
 fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
     match command {
+        #[cfg(target_os = "linux")]
+        Command::Forwarding(args) => forwarding::run(&args, output),
         #[cfg(target_os = "linux")]
         Command::Machine(args) => machine::run(&args, output),
         #[cfg(target_os = "linux")]

@@ -2,6 +2,7 @@
 //! launches and emit samples into a [`crate::sample::Sink`]; they conclude nothing.
 
 mod campaign;
+pub mod forwarding;
 pub mod phase;
 
 pub use campaign::{Campaign, Held, LaunchPlan, Randomisation, Talk};

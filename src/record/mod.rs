@@ -34,6 +34,8 @@ pub use resume::Resumed;
 pub use samples::{read_samples, samples_from_reader};
 pub use series::{Recording, read_series, series_from_reader, series_of};
 pub use sink::CsvSink;
+#[cfg(feature = "cli")]
+pub(crate) use stamp::utc_stamp;
 
 #[cfg(test)]
 mod tests;

@@ -143,7 +143,14 @@ fn panels(document: &Value) -> BTreeMap<Panel, Cells> {
             .or_else(|| cell.get("pair"))
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let form = format!("{} {stores}", text("form")).trim().to_owned();
+        // At a page's end several places share a residue.
+        let page = cell.get("page_offset").and_then(Value::as_u64);
+        let page = page.map_or_else(String::new, |offset| format!("at page offset {offset}"));
+        let form = [text("form").as_str(), stores, &page]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
         let residue = whole("residue").unwrap_or(0);
         let cell = Cell { ns, class: text("class"), crosses: text("crosses") };
         panels.entry((store, load, form)).or_default().insert((residue, offset), cell);
