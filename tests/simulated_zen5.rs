@@ -63,7 +63,11 @@ fn workload(config: u64, class: usize, shared: bool) -> Block {
     };
     let total = per_op * ITERATIONS as f64;
     if shared {
-        return Block { count: (total * 0.4).round() as u64, enabled: 10_000_000, running: 4_000_000 };
+        return Block {
+            count: (total * 0.4).round() as u64,
+            enabled: 10_000_000,
+            running: 4_000_000,
+        };
     }
     Block { count: total.round() as u64, enabled: 10_000_000, running: 10_000_000 }
 }
@@ -148,7 +152,11 @@ fn the_published_counts_reach_the_csv_the_verdict_and_the_report() {
     assert_eq!(verdict.bands.len(), 3, "{:?}", verdict.bands);
     assert_eq!(verdict.instructions_per_op.map(|per_op| per_op.value), Some(INSTRUCTIONS));
     let says = |text: &str| verdict.reasons.iter().any(|reason| reason.contains(text));
-    assert!(says("store_forward_failures: 2.005, 4.005, 5.006 an operation"), "{:?}", verdict.reasons);
+    assert!(
+        says("store_forward_failures: 2.005, 4.005, 5.006 an operation"),
+        "{:?}",
+        verdict.reasons
+    );
     assert!(says("cycles: 280.700, 378.100, 400.700 an operation"), "{:?}", verdict.reasons);
     assert!(says("retired instructions are flat across the bands: 496.0 to 496.0"));
 

@@ -169,7 +169,8 @@ mod tests {
                     sample.order = Some(order);
                     sample.buf = Some(0x7fff_0000_0000 + value as u64);
                     sample.ns_per_op = Some(ns[shift] * (1.0 + 0.002 * (random.f64() - 0.5)));
-                    sample.events = vec![(name.to_owned(), Some(events[shift])), ("gone".into(), None)];
+                    sample.events =
+                        vec![(name.to_owned(), Some(events[shift])), ("gone".into(), None)];
                     samples.push(sample);
                     order += 1;
                 }
@@ -204,7 +205,11 @@ mod tests {
         let verdict = judged(&run([59.0; 4], "store_forward_failures", [2.0, 4.0, 2.0, 5.0]));
         assert_eq!(verdict.verdict, Finding::Clear);
         let sentence = verdict.reasons.iter().find(|r| r.contains("a count is not a cost"));
-        assert!(sentence.is_some_and(|s| s.contains("from 2.000 to 5.000")), "{:?}", verdict.reasons);
+        assert!(
+            sentence.is_some_and(|s| s.contains("from 2.000 to 5.000")),
+            "{:?}",
+            verdict.reasons
+        );
     }
 
     #[test]

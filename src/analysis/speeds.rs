@@ -291,7 +291,6 @@ pub fn judge_launches(
             exceptions: Vec::new(),
         }),
         unit: key.unit.clone().unwrap_or_else(|| "ns".to_owned()),
-        launches: None,
         reasons,
     }
 }

@@ -110,7 +110,9 @@ impl Context {
             (Some(core), _) => table::lookup(core, name).ok_or_else(|| {
                 Absence::new(
                     format!("no event of {} is known for {meaning}", core.title),
-                    format!("a code from the vendor's manual can be tried with --event {name}=rCODE"),
+                    format!(
+                        "a code from the vendor's manual can be tried with --event {name}=rCODE"
+                    ),
                 )
             }),
             (None, "instructions") => Ok(Event::generic_instructions()),

@@ -153,9 +153,7 @@ fn attempt(
     for _ in 0..ATTEMPTS {
         let counted = measure(set, expectation.run, steps, area)?;
         last = judge(&counted, expectation, steps, environment);
-        if last.is_none() {
-            return None;
-        }
+        last.as_ref()?;
     }
     last
 }

@@ -57,7 +57,7 @@ impl Totals {
         let (Some(count), Some(enabled), Some(running)) = (word(0), word(1), word(2)) else {
             return Err(if bytes.is_empty() { ReadError::Stopped } else { header });
         };
-        let expected = usize::try_from(count).ok().and_then(|count| group_bytes(count));
+        let expected = usize::try_from(count).ok().and_then(group_bytes);
         if expected.is_none_or(|expected| bytes.len() < expected) {
             let expected = expected.unwrap_or(usize::MAX);
             return Err(ReadError::Short { got: bytes.len(), expected });

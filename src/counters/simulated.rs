@@ -57,7 +57,9 @@ fn everything_is_proven_on_a_machine_that_counts() {
     for surveyed in survey(&context, &[]) {
         match surveyed.name.as_str() {
             "address_aliases" | "split_stores" => {
-                assert!(absence(surveyed.standing).why.contains("no event of AMD Zen 5 is known for"));
+                assert!(
+                    absence(surveyed.standing).why.contains("no event of AMD Zen 5 is known for")
+                );
             }
             name => assert_eq!(surveyed.standing, Standing::Proven, "{name}"),
         }

@@ -36,7 +36,6 @@ fn blank() -> Verdict {
             value: 495.5,
             source: InstructionSource::SingleStep,
         }),
-        launches: None,
         unit: "ns".into(),
         reasons: vec![],
     }

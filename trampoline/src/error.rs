@@ -8,7 +8,9 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ShiftError {
     /// The ABI keeps the stack pointer at multiples of 16 bytes, so no other shift can be had.
-    #[error("shift {shift}: not a multiple of 16; use one, as the ABI keeps the stack 16-byte aligned")]
+    #[error(
+        "shift {shift}: not a multiple of 16; use one, as the ABI keeps the stack 16-byte aligned"
+    )]
     NotMultipleOf16 {
         /// The shift asked for, in bytes.
         shift: usize,

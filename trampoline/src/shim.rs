@@ -29,7 +29,11 @@ use crate::{Alignment, MAX_SHIFT, RESERVE, ShiftError, bounds};
 /// assert_eq!(call_at_shift(Alignment::Line, 48, || 6 * 7), Ok(42));
 /// assert_eq!(call_at_shift(Alignment::Line, 8, || 6 * 7), Err(ShiftError::NotMultipleOf16 { shift: 8 }));
 /// ```
-pub fn call_at_shift<R>(alignment: Alignment, shift: usize, f: impl FnOnce() -> R) -> Result<R, ShiftError> {
+pub fn call_at_shift<R>(
+    alignment: Alignment,
+    shift: usize,
+    f: impl FnOnce() -> R,
+) -> Result<R, ShiftError> {
     let mut call = Call { f: Some(f), outcome: None };
     // SAFETY: `run` is the instantiation of `enter` for the very type of `call`, which outlives the call
     // and is not used elsewhere during it. `enter` lets no panic out.

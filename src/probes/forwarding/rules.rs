@@ -167,7 +167,7 @@ type Key = (Vec<(u8, u8)>, u8);
 /// The rules of a map, in words: of chained cells with nothing between, within a page.
 pub fn rules(map: &Map) -> Vec<String> {
     let mut groups: BTreeMap<Key, Vec<&Cell>> = BTreeMap::new();
-    for cell in map.cells.iter().chain(&map.pairs).filter(|cell| is_plain(cell)) {
+    for cell in map.cells.iter().chain(&map.pairs).filter(is_plain) {
         let parts = cell.parts().iter().map(|part| (part.bytes, part.at)).collect();
         groups.entry((parts, cell.load_bytes)).or_default().push(cell);
     }
