@@ -11,7 +11,9 @@ pub fn permitted_cpus() -> Vec<usize> {
 /// Pins the calling thread to `cpu`; returns a warning, which ends in its remedy, where that is not
 /// in force afterwards.
 pub fn pin(cpu: usize) -> Option<String> {
-    let set = core_affinity::set_for_current(core_affinity::CoreId { id: cpu });
+    // The crate indexes a mask of 1024 processors unchecked: only what the kernel permits reaches it.
+    let known = permitted_cpus().contains(&cpu);
+    let set = known && core_affinity::set_for_current(core_affinity::CoreId { id: cpu });
     // Success of the call is not proof: where the mask is faked only the outcome counts.
     let proven = set && permitted_cpus() == [cpu];
     (!proven).then(|| {
