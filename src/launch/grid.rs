@@ -61,7 +61,7 @@ struct Grid<'a> {
     job: &'a GridJob,
     timed: Box<dyn Timed>,
     places: Vec<Place>,
-    located: Vec<Option<u64>>,
+    located: Vec<Option<Located>>,
     iterations: u64,
     guard: Guard,
     random: fastrand::Rng,
@@ -110,13 +110,13 @@ impl<'a> Grid<'a> {
                 &mut self.random,
                 &mut crate::block::first_written,
             )?;
-            self.located[index] = located.address();
-            if let Located::Absent(absence) = located {
+            if let Located::Absent(absence) = &located {
                 let reason = format!("{}: buffer not located: {absence}", self.job.spec.name);
                 if !reasons.contains(&reason) {
                     reasons.push(reason);
                 }
             }
+            self.located[index] = Some(located);
         }
         Ok(reasons)
     }
@@ -160,7 +160,8 @@ impl<'a> Grid<'a> {
         sample.arm.clone_from(&job.arm);
         sample.order = Some(self.visited);
         sample.sp = Some(entry.sp as u64);
-        sample.buf = entry.buf.map(|buf| buf as u64).or(self.located[index]);
+        let located = || self.located[index].as_ref()?.address_at(entry.sp);
+        sample.buf = entry.buf.map(|buf| buf as u64).or_else(located);
         sample.src = input.map(|address| address as u64);
         sample.heap_mod64 = input.map(|address| (address % 64) as u8);
         sample.text_mod64 = Some((self.timed.text_address() % 64) as u8);
