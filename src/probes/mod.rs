@@ -2,7 +2,10 @@
 //! launches and emit samples into a [`crate::sample::Sink`]; they conclude nothing.
 
 mod campaign;
+pub mod check;
+pub mod controls;
 pub mod forwarding;
 pub mod phase;
+pub mod sensitivity;
 
 pub use campaign::{Campaign, Held, LaunchPlan, Randomisation, Talk};
