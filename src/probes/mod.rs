@@ -5,9 +5,8 @@ mod campaign;
 pub mod check;
 pub mod controls;
 pub mod forwarding;
-mod in_process;
+pub mod in_process;
 pub mod phase;
 pub mod sensitivity;
 
 pub use campaign::{Campaign, Held, LaunchPlan, Randomisation, Talk};
-pub use in_process::{phase, phase_of};
