@@ -70,6 +70,9 @@ mod shim;
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "unsupported.rs")]
 mod target;
 
+#[cfg(all(test, target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests;
+
 pub use alignment::{Alignment, ParseAlignmentError};
 pub use error::ShiftError;
 pub use page::page_size;
