@@ -129,9 +129,10 @@ stackphase: does this code's speed depend on where its stack was put?
 /// Parses `args`, runs the subcommand, and maps what came of it to an exit status.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
-    // A worker must reach its work by the same short way in every launch.
+    // A worker must reach its work by the same short way in every launch. A second argument means
+    // nothing but its length.
     #[cfg(target_os = "linux")]
-    if args.len() == 2 && args[1] == crate::launch::WORKER_COMMAND {
+    if matches!(args.len(), 2 | 3) && args[1] == crate::launch::WORKER_COMMAND {
         return match crate::launch::serve() {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => Output::new(false, ColorWhen::Never).fail(&failure),

@@ -105,8 +105,8 @@ impl Worker {
             .command
             .split_first()
             .ok_or_else(|| LaunchError::Protocol("no program".into()))?;
-        let mut command = Command::new(program);
-        command.args(before).arg(WORKER_COMMAND);
+        let mut command = Command::new(options.environment.longer(program));
+        command.args(before).arg(WORKER_COMMAND).args(options.environment.argument());
         command.env_clear().envs(options.environment.variables());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let setup = ChildSetup {

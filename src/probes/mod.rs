@@ -3,6 +3,7 @@
 
 mod campaign;
 pub mod forwarding;
+pub mod pad;
 pub mod phase;
 
 pub use campaign::{Campaign, Held, LaunchPlan, Randomisation, Talk};

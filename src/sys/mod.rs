@@ -10,6 +10,8 @@ pub mod copy;
 #[cfg(target_os = "linux")]
 pub mod descriptor;
 #[cfg(target_os = "linux")]
+pub mod exec;
+#[cfg(target_os = "linux")]
 pub mod image;
 #[cfg(target_os = "linux")]
 pub mod perf;

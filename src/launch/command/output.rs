@@ -1,0 +1,147 @@
+//! What a command prints, drained in bounded memory: matched line by line, and forgotten.
+
+use super::failure::LaunchFailure;
+use super::metric::{Figure, Metric, figure};
+
+/// A longer line is cut: what follows is not searched.
+const LONGEST_LINE: usize = 64 << 10;
+/// How much of a line a message shows.
+const SHOWN: usize = 200;
+
+/// One stream of a command.
+///
+/// A carriage return begins the line again, as on a terminal: of a line that is overwritten again
+/// and again to show progress only the last state counts.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    line: Vec<u8>,
+    returned: bool,
+    last: String,
+}
+
+impl Stream {
+    /// Takes what was read.
+    pub(super) fn take(&mut self, bytes: &[u8], matches: &mut Matches<'_>) {
+        let mut rest = bytes;
+        while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+            self.append(&rest[..at]);
+            if rest[at] == b'\n' {
+                self.end_line(matches);
+            } else {
+                self.returned = true;
+            }
+            rest = &rest[at + 1..];
+        }
+        self.append(rest);
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.returned) {
+            self.line.clear();
+        }
+        let room = LONGEST_LINE - self.line.len();
+        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn end_line(&mut self, matches: &mut Matches<'_>) {
+        self.returned = false;
+        matches.search(&self.line);
+        let shown = String::from_utf8_lossy(&self.line[..self.line.len().min(SHOWN)]);
+        if !shown.trim().is_empty() {
+            self.last = shown.trim().to_owned();
+        }
+        self.line.clear();
+    }
+
+    /// The stream has ended; returns its last line that is not empty.
+    pub(super) fn finish(&mut self, matches: &mut Matches<'_>) -> String {
+        if !self.line.is_empty() {
+            self.end_line(matches);
+        }
+        std::mem::take(&mut self.last)
+    }
+}
+
+/// What matched in both streams: of many matches the first two, which are one too many.
+#[derive(Debug)]
+pub(super) struct Matches<'m> {
+    metric: Option<&'m Metric>,
+    found: Vec<(String, String)>,
+}
+
+impl<'m> Matches<'m> {
+    pub(super) fn of(metric: Option<&'m Metric>) -> Self {
+        Matches { metric, found: Vec::new() }
+    }
+
+    fn search(&mut self, line: &[u8]) {
+        let Some(metric) = self.metric.filter(|_| self.found.len() < 2) else { return };
+        let room = 2 - self.found.len();
+        self.found.extend(metric.matches(line).take(room));
+    }
+
+    /// The one figure; `None` where none was to be read.
+    pub(super) fn figure(self) -> Result<Option<Figure>, LaunchFailure> {
+        if self.metric.is_none() {
+            return Ok(None);
+        }
+        match &self.found[..] {
+            [] => Err(LaunchFailure::NoMatch),
+            [(text, next)] => match figure(text, next) {
+                Some(figure) => Ok(Some(figure)),
+                None => Err(LaunchFailure::NotAFigure { text: text.clone() }),
+            },
+            [(first, _), (second, _), ..] => Err(LaunchFailure::SeveralMatches {
+                first: first.clone(),
+                second: second.clone(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Result<Option<f64>, LaunchFailure> {
+        let metric = Metric::new("t=([0-9.]+)").expect("is a pattern");
+        let mut matches = Matches::of(Some(&metric));
+        let mut stream = Stream::default();
+        pieces.iter().for_each(|piece| stream.take(piece, &mut matches));
+        stream.finish(&mut matches);
+        matches.figure().map(|figure| figure.map(|figure| figure.value))
+    }
+
+    #[test]
+    fn lines_are_put_together_from_pieces_however_they_are_cut() {
+        let text: &[u8] = b"start\nat t=1\r t=2\rt=34\r\nend t";
+        for cut in 0..text.len() {
+            for second in cut..text.len() {
+                let pieces = [&text[..cut], &text[cut..second], &text[second..]];
+                assert_eq!(read(&pieces), Ok(Some(34.0)), "cut at {cut} and {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn none_and_several_are_told_apart() {
+        assert_eq!(read(&[b"nothing\n"]), Err(LaunchFailure::NoMatch));
+        let several = LaunchFailure::SeveralMatches { first: "1".into(), second: "2".into() };
+        assert_eq!(read(&[b"t=1 t=2 t=3\n"]), Err(several.clone()));
+        assert_eq!(read(&[b"t=1\nt=2"]), Err(several));
+        assert_eq!(read(&[b"t=0"]), Err(LaunchFailure::NotAFigure { text: "0".into() }));
+    }
+
+    #[test]
+    fn memory_stays_bounded() {
+        let mut matches = Matches::of(None);
+        let mut stream = Stream::default();
+        let piece = vec![b'x'; 1 << 20];
+        (0..16).for_each(|_| stream.take(&piece, &mut matches));
+        assert!(stream.line.capacity() <= 2 * LONGEST_LINE, "{}", stream.line.capacity());
+        assert_eq!(stream.finish(&mut matches).len(), SHOWN);
+    }
+}
