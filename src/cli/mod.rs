@@ -14,6 +14,8 @@ mod gate;
 mod machine;
 mod output;
 #[cfg(target_os = "linux")]
+mod pad;
+#[cfg(target_os = "linux")]
 mod phase;
 mod report;
 #[cfg(target_os = "linux")]
@@ -90,6 +92,8 @@ enum Command {
     /// What is known of this host, and what would disturb a measurement
     #[cfg(target_os = "linux")]
     Machine(machine::MachineArgs),
+    #[cfg(target_os = "linux")]
+    Pad(pad::PadArgs),
     /// The trampoline grid: one workload at every stack phase
     #[cfg(target_os = "linux")]
     Phase(phase::PhaseArgs),
@@ -107,6 +111,8 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         Command::Forwarding(args) => forwarding::run(&args, output),
         #[cfg(target_os = "linux")]
         Command::Machine(args) => machine::run(&args, output),
+        #[cfg(target_os = "linux")]
+        Command::Pad(args) => pad::run(&args, output),
         #[cfg(target_os = "linux")]
         Command::Phase(args) => phase::run(&args, output),
         Command::Report(args) => report::run(args, output),

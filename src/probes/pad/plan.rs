@@ -52,6 +52,8 @@ pub struct CommandPlan {
     pub argv: Vec<String>,
     /// Number of arguments, the program's name included.
     pub arguments: usize,
+    /// Whether `argv` lacks what was given.
+    pub redacted: bool,
     /// The pattern of the figure in its output; `None` takes its wall time.
     pub metric: Option<String>,
     /// Whether a larger figure is better.
