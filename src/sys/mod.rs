@@ -12,6 +12,8 @@ pub mod descriptor;
 #[cfg(target_os = "linux")]
 pub mod exec;
 #[cfg(target_os = "linux")]
+pub mod filter;
+#[cfg(target_os = "linux")]
 pub mod image;
 #[cfg(target_os = "linux")]
 pub mod perf;
