@@ -1,7 +1,25 @@
 //! Does this code's speed depend on where the operating system put its stack, why, and what fixes it?
 //!
-//! The modules follow the data from placement to verdict: [`sample`] is what is known of one timed
-//! block, [`analysis`] turns recorded samples into a verdict.
+//! ```
+//! # #[cfg(target_os = "linux")]
+//! fn main() -> Result<(), stackphase::Failure> {
+//!     // Times the closure at sixteen phases of the stack and judges what came of it.
+//!     let verdict = stackphase::phase(|| blake3::hash(&std::hint::black_box([7u8; 64])))?;
+//!     println!("{}, largest difference up to {:?} %", verdict.verdict, verdict.effect_high_percent);
+//!     for band in &verdict.bands {
+//!         println!("{:.2} ns at residues {:?}", band.ns_per_op, band.residues);
+//!     }
+//!     Ok(())
+//! }
+//! # #[cfg(not(target_os = "linux"))]
+//! # fn main() {}
+//! ```
+//!
+//! The modules follow the data from placement to verdict. A probe ([`probes`]) plans launches; a
+//! worker process ([`launch`]) times blocks ([`block`]) of a workload ([`workloads`]) at exact
+//! placements ([`placement`]) and emits samples ([`sample`]), which are kept ([`record`]).
+//! [`analysis`] turns recorded samples, or those of others ([`import`]), into a verdict, and
+//! [`report`] shows it. [`counters`] and [`trace`] say why.
 
 #![deny(unsafe_code)]
 
@@ -30,3 +48,5 @@ pub mod trace;
 pub mod workloads;
 
 pub use failure::Failure;
+#[cfg(target_os = "linux")]
+pub use probes::{phase, phase_of};

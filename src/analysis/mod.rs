@@ -23,6 +23,7 @@ mod series;
 pub mod simulate;
 mod simultaneous;
 mod speeds;
+mod twins;
 mod verdict;
 mod visits;
 
@@ -35,6 +36,7 @@ pub use series::{Observation, Series, SeriesKey};
 pub use speeds::{
     LaunchFigure, Speed, Speeds, chance, is_unplaced, judge_launches, launch_figures, speeds,
 };
+pub use twins::name_store_placement;
 pub use verdict::{
     Band, Finding, InstructionSource, InstructionsPerOp, LaunchException, Launches, RuleOutcome,
     SCHEMA, Verdict, VerdictDocument,

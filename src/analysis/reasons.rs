@@ -6,6 +6,7 @@ use super::confounding::Confounding;
 use super::periods::{Classes, LINE};
 use super::simultaneous::Interval;
 use super::verdict::{Finding, LaunchException, Verdict};
+use crate::sample::Role;
 
 /// What the sentences are about.
 pub(crate) struct Evidence<'a> {
@@ -92,7 +93,9 @@ fn undecided(verdict: &Verdict, evidence: &Evidence<'_>, confounded: bool) -> Op
 
 /// A `clear` is worth no more than the residues that were visited.
 fn clear_of_what(verdict: &Verdict, evidence: &Evidence<'_>) -> Option<String> {
-    if verdict.verdict != Finding::Clear || evidence.cells.basis == Basis::Value {
+    // A control that realigns its buffer visits only what it means to.
+    let control = verdict.role == Role::Control;
+    if verdict.verdict != Finding::Clear || evidence.cells.basis == Basis::Value || control {
         return None;
     }
     let visited = &verdict.residues_visited;
@@ -134,6 +137,8 @@ fn address(evidence: &Evidence<'_>) -> Option<String> {
     let some =
         |known: fn(&super::Observation) -> bool| evidence.series.observations.iter().any(known);
     match evidence.cells.basis {
+        // Registers have no buffer: nothing could be located.
+        Basis::Stack if evidence.series.role == Role::Control => None,
         Basis::Buffer => None,
         Basis::Residue => Some(
             "only the buffer's residue modulo 64 is known, so that rules about pages were not tried \

@@ -11,9 +11,14 @@ use crate::kernels::{dependent_chain, saturating_loop};
 /// A block is disturbed when either loop is this much above the run's best.
 pub const DISTURBED_ABOVE: f64 = 1.04;
 
-/// Steps of the two loops: some 5 µs each, a thousandth of the way to hiding an interrupt.
+/// Steps of the two loops: some 5 and 2 µs, a thousandth of the way to hiding an interrupt.
 const CHAIN_STEPS: u64 = 256;
 const SATURATING_STEPS: u64 = 512;
+
+/// A reading is the best of as many runs of a loop. What disturbs a block (a sibling's load, a
+/// lower clock) slows all of them; so short a loop by itself also comes out a quarter slower one
+/// time in eight on a quiet guest, which says nothing about the block beside it.
+const REPEATS: usize = 3;
 
 /// One reading of both loops, ns a step.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -25,12 +30,15 @@ pub struct GuardReading {
 }
 
 impl GuardReading {
-    /// Runs both loops once.
+    /// Runs both loops.
     pub fn take() -> Self {
         let time = |run: fn(u64), steps: u64| {
-            let start = Instant::now();
-            run(steps);
-            start.elapsed().as_secs_f64() * 1e9 / steps as f64
+            let once = || {
+                let start = Instant::now();
+                run(steps);
+                start.elapsed().as_secs_f64() * 1e9 / steps as f64
+            };
+            std::iter::repeat_with(once).take(REPEATS).fold(f64::INFINITY, f64::min)
         };
         GuardReading {
             chain_ns: time(dependent_chain, CHAIN_STEPS),

@@ -51,8 +51,13 @@ impl Found {
 /// Where the buffer is, or why that is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Located {
-    /// The true address.
-    At(usize),
+    /// The true address, and the loop's stack pointer in the same call.
+    At {
+        /// The loop's stack pointer.
+        sp: usize,
+        /// The address of the buffer.
+        buffer: usize,
+    },
     /// Not known.
     Absent(Absence),
 }
@@ -60,8 +65,19 @@ pub enum Located {
 impl Located {
     /// The address, if it is known.
     pub fn address(&self) -> Option<u64> {
+        self.address_at(match self {
+            Located::At { sp, .. } => *sp,
+            Located::Absent(_) => 0,
+        })
+    }
+
+    /// The address in another call at the same placement, in which the loop's stack pointer is
+    /// `sp`: the frames below the loop are the same.
+    pub fn address_at(&self, sp: usize) -> Option<u64> {
         match self {
-            Located::At(address) => Some(*address as u64),
+            Located::At { sp: then, buffer } => {
+                Some(sp.wrapping_add(buffer.wrapping_sub(*then)) as u64)
+            }
             Located::Absent(_) => None,
         }
     }
@@ -96,7 +112,7 @@ impl Locator {
         let mut found = Found::default();
         let (entry, _) = run_at(place, timed, 1, Some(&mut found))?;
         if let Some(buffer) = entry.buf {
-            return Ok(Located::At(buffer));
+            return Ok(Located::At { sp: entry.sp, buffer });
         }
         let absent = |why: &str, remedy: &str| Ok(Located::Absent(Absence::new(why, remedy)));
         match (timed.message_len(), found.addresses()) {
@@ -109,13 +125,15 @@ impl Locator {
                 "no copy of the message is on the stack: the code works on its input in place",
                 "none needed; results are grouped by the stack pointer",
             ),
-            (Some(_), [only]) => Ok(Located::At(*only)),
+            (Some(_), [only]) => Ok(Located::At { sp: entry.sp, buffer: *only }),
             (Some(_), several) => {
                 let decided = self.decided.get_or_insert_with(|| {
                     decider(several, place, timed).map(|at| at.wrapping_sub(entry.sp) as isize)
                 });
                 Ok(match decided {
-                    Ok(distance) => confirm(entry.sp.wrapping_add_signed(*distance), several),
+                    Ok(distance) => {
+                        confirm(entry.sp, entry.sp.wrapping_add_signed(*distance), several)
+                    }
                     Err(absence) => Located::Absent(absence.clone()),
                 })
             }
@@ -144,8 +162,18 @@ pub fn first_written(
             "results are grouped by the stack pointer",
         )
     };
+    // Two callers of different depth may stand on two sides of a page boundary, and then their
+    // placements are whole pages apart: the candidates of this caller are watched.
+    let mut here = Found::default();
+    run_at(place, timed, 1, Some(&mut here)).map_err(|error| ambiguous(error.to_string()))?;
+    let apart = |(there, here): (&usize, &usize)| here.wrapping_sub(*there);
+    let apart: Vec<usize> = candidates.iter().zip(here.addresses()).map(apart).collect();
+    if here.addresses().len() != candidates.len() || apart.iter().any(|&by| by != apart[0]) {
+        return Err(ambiguous("they are not the same from call to call".to_owned()));
+    }
     let middle = timed.message_len().unwrap_or_default().min(Found::TAIL) / 2;
-    let mut watches = candidates
+    let mut watches = here
+        .addresses()
         .iter()
         .map(|candidate| watch(candidate + middle, 1, Access::Write))
         .collect::<Result<Vec<_>, _>>()
@@ -161,9 +189,9 @@ pub fn first_written(
 }
 
 /// The decided distance holds only where the message was in fact found.
-fn confirm(address: usize, candidates: &[usize]) -> Located {
-    if candidates.contains(&address) {
-        Located::At(address)
+fn confirm(sp: usize, buffer: usize, candidates: &[usize]) -> Located {
+    if candidates.contains(&buffer) {
+        Located::At { sp, buffer }
     } else {
         Located::Absent(Absence::new(
             "ambiguous: the message is on the stack in several places, and none of them is where \
@@ -224,7 +252,7 @@ mod tests {
         for (name, len, part) in reasons {
             match &locate_all(name, len)?[0] {
                 Located::Absent(absence) => assert!(absence.why.contains(part), "{absence}"),
-                at @ Located::At(_) => panic!("{name}: {at:?}"),
+                at @ Located::At { .. } => panic!("{name}: {at:?}"),
             }
         }
         Ok(())
@@ -241,18 +269,17 @@ mod tests {
             let mut timed = Spec::new(name, 64).build(CopyRoutine::of_c_library())?;
             let mut random = fastrand::Rng::with_seed(99 + name as u64);
             let place = Place::Shifted(Alignment::Page, 64);
-            let located = Locator::default().locate(
-                place,
-                timed.as_mut(),
-                &mut random,
-                &mut first_written,
-            )?;
-            let Some(address) = located.address() else {
+            let mut locator = Locator::default();
+            let located = locator.locate(place, timed.as_mut(), &mut random, &mut first_written)?;
+            // From this frame the placement may be whole pages away from the locator's.
+            let (here, _) = run_at(place, timed.as_mut(), 1, None)?;
+            let Some(address) = located.address_at(here.sp) else {
                 eprintln!("skipped: {name}: {located:?}");
                 continue;
             };
-            let mut writes = watch(address as usize, 1, Access::Write)?;
-            let mut accesses = watch(address as usize, 1, Access::ReadWrite)?;
+            let address = address as usize;
+            let mut writes = watch(address, 1, Access::Write)?;
+            let mut accesses = watch(address, 1, Access::ReadWrite)?;
             run_at(place, timed.as_mut(), 1, None)?;
             let (writes, accesses) = (writes.take().len(), accesses.take().len());
             assert!(writes > 0, "{name}: nothing writes {address:#x}");
@@ -263,8 +290,8 @@ mod tests {
 
     #[test]
     fn ambiguity_is_absence_and_never_a_guess() {
-        assert_eq!(confirm(32, &[16, 32]), Located::At(32));
-        assert!(matches!(confirm(48, &[16, 32]), Located::Absent(_)));
+        assert_eq!(confirm(64, 32, &[16, 32]), Located::At { sp: 64, buffer: 32 });
+        assert!(matches!(confirm(64, 48, &[16, 32]), Located::Absent(_)));
         let mut registers = crate::block::Loop::new(crate::workloads::Closure(|| ()));
         assert!(undecided(&[1, 2], Place::AsItComes, &mut registers).is_err());
     }

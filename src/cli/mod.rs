@@ -4,6 +4,8 @@
 //! measured, 1 could not measure, 2 usage; with `--gate` 3 affected, 4 inconclusive.
 
 mod analyze;
+#[cfg(target_os = "linux")]
+mod check;
 mod common;
 #[cfg(target_os = "linux")]
 mod counters;
@@ -86,6 +88,9 @@ struct GlobalArgs {
 // One line a subcommand here, one in `dispatch`: nothing else needs to know of a new one.
 #[derive(Subcommand)]
 enum Command {
+    /// The one-evening check: does the speed of BLAKE3 at 64 bytes depend on the stack's phase here?
+    #[cfg(target_os = "linux")]
+    Check(Box<check::CheckArgs>),
     /// The map of this core's store-to-load forwarding
     #[cfg(target_os = "linux")]
     Forwarding(forwarding::ForwardingArgs),
@@ -107,6 +112,8 @@ enum Command {
 
 fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
     match command {
+        #[cfg(target_os = "linux")]
+        Command::Check(args) => check::run(&args, output),
         #[cfg(target_os = "linux")]
         Command::Forwarding(args) => forwarding::run(&args, output),
         #[cfg(target_os = "linux")]

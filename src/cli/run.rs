@@ -123,8 +123,17 @@ pub fn plan_document(plan: &impl Serialize) -> serde_json::Value {
     serde_json::json!({
         "schema": "stackphase/plan/1",
         "version": env!("CARGO_PKG_VERSION"),
+        "command_line": command_line(),
         "plan": plan,
     })
+}
+
+/// What was typed, with this program by its name: the exact way to repeat a run. Reports redact a
+/// foreign command's arguments in it.
+fn command_line() -> String {
+    let arguments = std::env::args_os().skip(1);
+    let words = arguments.map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("stackphase".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Warnings and progress on stderr.

@@ -23,14 +23,45 @@ const GUARD_READINGS: usize = 200;
 /// What the stack's address is taken modulo where it is the placement itself.
 const TWO_PAGES: u64 = 8192;
 
+/// What a grid has to say while it runs.
+#[derive(Debug)]
+pub enum Told {
+    /// A finished block.
+    Sample(Box<Sample>),
+    /// Something that a person should know; ends with its remedy.
+    Warning(String),
+}
+
 /// Runs the job and sends a sample a block; returns the best guard reading.
 pub(super) fn run(job: &GridJob, channel: &mut Channel) -> Result<GuardReading, Failure> {
+    let timed = job.spec.build(CopyRoutine::of_c_library())?;
+    run_with(job, timed, &mut |told| {
+        let reply = match told {
+            Told::Sample(sample) => Reply::Sample(sample),
+            Told::Warning(warning) => Reply::Warning(warning),
+        };
+        channel.send(&reply).map_err(|error| {
+            Failure::new(format!("lost the parent: {error}"), "worker", "start the command again")
+        })
+    })
+}
+
+/// Runs `timed` over the job's placements on the calling thread, which is pinned where the job says
+/// so; `tell` hears of every block and warning, between blocks only.
+///
+/// # Errors
+/// When a placement cannot be had, and whatever `tell` returns.
+pub fn run_with(
+    job: &GridJob,
+    timed: Box<dyn Timed + '_>,
+    tell: &mut dyn FnMut(Told) -> Result<(), Failure>,
+) -> Result<GuardReading, Failure> {
     if let Some(warning) = job.cpu.and_then(crate::machine::pin) {
-        send(channel, &Reply::Warning(warning))?;
+        tell(Told::Warning(warning))?;
     }
-    let mut grid = Grid::prepare(job)?;
+    let mut grid = Grid::prepare(job, timed)?;
     for reason in grid.locate_all()? {
-        send(channel, &Reply::Warning(reason))?;
+        tell(Told::Warning(reason))?;
     }
     let mut disturbed_in_round;
     let mut round = 0;
@@ -42,7 +73,7 @@ pub(super) fn run(job: &GridJob, channel: &mut Channel) -> Result<GuardReading, 
             }
             let sample = grid.block(index, round)?;
             disturbed_in_round |= sample.disturbed == Some(true);
-            send(channel, &Reply::Sample(Box::new(sample)))?;
+            tell(Told::Sample(Box::new(sample)))?;
         }
         grid.owed += u32::from(disturbed_in_round);
         round += 1;
@@ -54,17 +85,11 @@ pub(super) fn run(job: &GridJob, channel: &mut Channel) -> Result<GuardReading, 
     }
 }
 
-fn send(channel: &mut Channel, reply: &Reply) -> Result<(), Failure> {
-    channel.send(reply).map_err(|error| {
-        Failure::new(format!("lost the parent: {error}"), "worker", "start the command again")
-    })
-}
-
 struct Grid<'a> {
     job: &'a GridJob,
-    timed: Box<dyn Timed>,
+    timed: Box<dyn Timed + 'a>,
     places: Vec<Place>,
-    located: Vec<Option<u64>>,
+    located: Vec<Option<Located>>,
     iterations: u64,
     guard: Guard,
     random: fastrand::Rng,
@@ -74,8 +99,7 @@ struct Grid<'a> {
 }
 
 impl<'a> Grid<'a> {
-    fn prepare(job: &'a GridJob) -> Result<Self, Failure> {
-        let mut timed = job.spec.build(CopyRoutine::of_c_library())?;
+    fn prepare(job: &'a GridJob, mut timed: Box<dyn Timed + 'a>) -> Result<Self, Failure> {
         let places = places(job)?;
         let mut random = fastrand::Rng::with_seed(job.seed);
         timed.renew(&mut random);
@@ -113,13 +137,16 @@ impl<'a> Grid<'a> {
                 &mut self.random,
                 &mut crate::block::first_written,
             )?;
-            self.located[index] = located.address();
-            if let Located::Absent(absence) = located {
-                let reason = format!("{}: buffer not located: {absence}", self.job.spec.name);
+            // Where there is nothing to locate, nothing is missing.
+            if let Located::Absent(absence) = &located
+                && self.timed.message_len().is_some()
+            {
+                let reason = format!("{}: buffer not located: {absence}", self.job.workload());
                 if !reasons.contains(&reason) {
                     reasons.push(reason);
                 }
             }
+            self.located[index] = Some(located);
         }
         Ok(reasons)
     }
@@ -155,7 +182,7 @@ impl<'a> Grid<'a> {
 
     fn describe(&self, index: usize, round: u32, entry: Entry) -> Sample {
         let job = self.job;
-        let name = job.spec.name.as_str();
+        let name = job.workload();
         let value = match job.placement {
             Placement::Aslr => {
                 let start = self.stack.map_or(entry.sp as u64, |stack| stack.start);
@@ -165,11 +192,12 @@ impl<'a> Grid<'a> {
         };
         let mut sample = Sample::new(&job.probe, name, job.placement, value, job.launch, round);
         let input = self.timed.input_address();
-        sample.len = job.spec.sample_len();
+        sample.len = job.sample_len();
         sample.arm.clone_from(&job.arm);
         sample.order = Some(job.order_from + self.visited);
         sample.sp = Some(entry.sp as u64);
-        sample.buf = entry.buf.map(|buf| buf as u64).or(self.located[index]);
+        let located = || self.located[index].as_ref()?.address_at(entry.sp);
+        sample.buf = entry.buf.map(|buf| buf as u64).or_else(located);
         sample.src = input.map(|address| address as u64);
         sample.heap_mod64 = input.map(|address| (address % 64) as u8);
         sample.text_mod64 = Some((self.timed.text_address() % 64) as u8);

@@ -25,6 +25,9 @@ pub struct GridJob {
     pub probe: String,
     /// The workload.
     pub spec: Spec,
+    /// The column `workload` of code that is not built in; `None` takes the name of `spec`.
+    #[serde(default)]
+    pub label: Option<String>,
     /// The column `arm`.
     pub arm: String,
     /// The column `placement`.
@@ -62,15 +65,25 @@ pub struct GridJob {
 }
 
 impl GridJob {
+    /// The column `workload`.
+    pub fn workload(&self) -> &str {
+        self.label.as_deref().unwrap_or(self.spec.name.as_str())
+    }
+
+    /// The column `len`; unknown for code that is not built in.
+    pub fn sample_len(&self) -> Option<u64> {
+        self.label.is_none().then(|| self.spec.sample_len()).flatten()
+    }
+
     /// Leaves out what `finished` holds of this job.
     pub fn skip(&mut self, finished: &HashSet<SampleKey>) {
-        let name = self.spec.name.as_str();
+        let (name, len) = (self.workload().to_owned(), self.sample_len());
         self.finished = finished
             .iter()
             .filter(|key| {
                 key.probe == self.probe
                     && key.workload == name
-                    && key.len == self.spec.sample_len()
+                    && key.len == len
                     && key.arm == self.arm
                     && key.placement == self.placement
                     && key.launch == self.launch
@@ -102,8 +115,8 @@ impl GridJob {
             .iter()
             .map(|&placement_value| SampleKey {
                 probe: self.probe.clone(),
-                workload: self.spec.name.to_string(),
-                len: self.spec.sample_len(),
+                workload: self.workload().to_owned(),
+                len: self.sample_len(),
                 arm: self.arm.clone(),
                 placement: self.placement,
                 placement_value,

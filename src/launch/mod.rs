@@ -16,6 +16,7 @@ mod worker;
 
 pub use environment::Environment;
 pub use executable::{Executable, ExecutableError};
+pub use grid::{Told, run_with};
 pub use job::{GridJob, Order};
 pub use parent::{LaunchError, LaunchOptions, Worker};
 pub use protocol::{Hello, Job, PROTOCOL, Reply};

@@ -12,4 +12,4 @@ mod system_files;
 pub use c_library::CLibrary;
 pub use description::{Blake3Layout, Machine, Processor, SCHEMA};
 pub use disturbance::disturbances;
-pub use processor::{ChosenCpu, CpuError, choose_cpu, current_cpu, permitted_cpus, pin};
+pub use processor::{Affinity, ChosenCpu, CpuError, choose_cpu, current_cpu, permitted_cpus, pin};

@@ -24,6 +24,32 @@ pub fn pin(cpu: usize) -> Option<String> {
     })
 }
 
+/// Gives the calling thread the processors back that it had, when dropped.
+#[must_use = "the processors are given back when this is dropped"]
+pub struct Affinity {
+    #[cfg(target_os = "linux")]
+    before: Option<nix::sched::CpuSet>,
+}
+
+impl Affinity {
+    /// Remembers the processors of the calling thread. Where they cannot be read there is nothing
+    /// to give back.
+    #[cfg(target_os = "linux")]
+    pub fn hold() -> Self {
+        Affinity { before: nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).ok() }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Affinity {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // The set was in force before; a cpuset that shrank meanwhile keeps the thread inside.
+            let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), before);
+        }
+    }
+}
+
 /// The processor that the calling thread runs on at this moment.
 pub fn current_cpu() -> Option<u32> {
     nix::sched::sched_getcpu().ok().and_then(|cpu| u32::try_from(cpu).ok())

@@ -2,8 +2,13 @@
 //! launches and emit samples into a [`crate::sample::Sink`]; they conclude nothing.
 
 mod campaign;
+pub mod check;
+pub mod controls;
 pub mod forwarding;
 pub mod pad;
+mod in_process;
 pub mod phase;
+pub mod sensitivity;
 
 pub use campaign::{Campaign, Held, LaunchPlan, Randomisation, Talk};
+pub use in_process::{phase, phase_of};

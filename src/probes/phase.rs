@@ -97,6 +97,7 @@ impl PhasePlan {
                     probe: self.probe.clone(),
                     arm: grid.spec.variant.to_string(),
                     spec: grid.spec.clone(),
+                    label: None,
                     placement: Placement::Shift,
                     alignment: Some(grid.alignment.clone()),
                     placements: grid.shifts(),

@@ -9,8 +9,10 @@ use super::run::RunData;
 /// The machine in one line: processor, C library, copy routine, kernel, as far as they are known.
 pub fn machine_line(run: &RunData) -> Option<String> {
     let machine = run.document("machine")?;
-    let processor =
-        text_at(machine, &["cpu/name", "cpu/model_name", "cpu/brand", "cpu", "processor"]);
+    let processor = text_at(
+        machine,
+        &["processor/name", "cpu/name", "cpu/model_name", "cpu/brand", "cpu", "processor"],
+    );
     let core = text_at(machine, &["cpu/microarchitecture", "cpu/core", "microarchitecture"]);
     let library = ["libc", "c_library", "glibc"].iter().find_map(|name| {
         let library = machine.get(name)?;

@@ -175,12 +175,13 @@ fn table(verdicts: &[Verdict], options: &TextOptions) -> String {
     };
     // The rule comes last and may be cut: its beginning still tells.
     if let Some(excess) = total(&columns).checked_sub(options.width + 1)
-        && let Some(rule) = columns.last_mut().filter(|column| column.heading == "rule") {
-            let room = rule.width().saturating_sub(excess + 1);
-            if room >= 16 {
-                rule.cells.iter_mut().for_each(|cell| *cell = cut(cell, room));
-            }
+        && let Some(rule) = columns.last_mut().filter(|column| column.heading == "rule")
+    {
+        let room = rule.width().saturating_sub(excess + 1);
+        if room >= 16 {
+            rule.cells.iter_mut().for_each(|cell| *cell = cut(cell, room));
         }
+    }
     while total(&columns) > options.width {
         let Some(most) = columns.iter().map(|c| c.expendable).max().filter(|most| *most > 1) else {
             return stacked(verdicts, options);

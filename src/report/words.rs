@@ -71,7 +71,7 @@ pub fn sentence(verdict: &Verdict, escape: Escape) -> String {
                 None => "its placements differ".to_owned(),
             };
             let interval =
-                interval(verdict).map(|i| format!(" (interval {i})")).unwrap_or_default();
+                interval(verdict).map(|i| format!(" (largest difference {i})")).unwrap_or_default();
             format!("The speed of {name} depends on where {what} is put: {difference}{interval}.")
         }
         Finding::Clear => {
@@ -84,10 +84,14 @@ pub fn sentence(verdict: &Verdict, escape: Escape) -> String {
             )
         }
         Finding::Inconclusive => {
+            let reason = verdict.reasons.first();
+            // The usual reason quotes the interval itself.
+            let quoted = reason.is_some_and(|reason| reason.contains("interval"));
             let interval = interval(verdict)
+                .filter(|_| !quoted)
                 .map(|i| format!(" The interval is {i}; what counts begins at {min}."))
                 .unwrap_or_default();
-            let reason = verdict.reasons.first().map(|r| format!(" {}", full_stop(&escape(r))));
+            let reason = reason.map(|r| format!(" {}", capitalised(&full_stop(&escape(r)))));
             format!(
                 "Whether the speed of {name} depends on where {what} is put is not settled.\
                  {interval}{}",
@@ -232,6 +236,12 @@ pub fn where_band(verdict: &Verdict, band: &Band) -> String {
     }
 }
 
+/// The text as the beginning of a sentence.
+fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or(String::new(), |first| first.to_uppercase().chain(rest).collect())
+}
+
 /// The text with a full stop, unless it ends in punctuation.
 fn full_stop(text: &str) -> String {
     if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
@@ -249,7 +259,8 @@ mod tests {
         assert_eq!(
             headline(&VerdictDocument::new(vec![verdict]), plain),
             "The speed of blake3 at 64 bytes (arm zmm) depends on where its stack is put: its \
-             slowest placements take 46.1 % longer than its fastest (interval 45.2 to 47.0 %). It \
+             slowest placements take 46.1 % longer than its fastest (largest difference 45.2 to \
+             47.0 %). It \
              is slow exactly when buf & 31 != 0 (held 16 of 16)."
         );
     }
@@ -266,7 +277,7 @@ mod tests {
     fn inconclusive_says_why() {
         let text = sentence(&fixture::inconclusive(), plain);
         assert!(text.contains("not settled") && text.contains("1.0 to 6.0 %"), "{text}");
-        assert!(text.contains("order predicts placement"), "{text}");
+        assert!(text.to_lowercase().contains("order predicts placement"), "{text}");
     }
 
     #[test]

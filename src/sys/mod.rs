@@ -13,6 +13,7 @@ pub mod descriptor;
 pub mod exec;
 #[cfg(target_os = "linux")]
 pub mod filter;
+pub mod fresh_pages;
 #[cfg(target_os = "linux")]
 pub mod image;
 #[cfg(target_os = "linux")]

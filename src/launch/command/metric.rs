@@ -144,7 +144,7 @@ fn known(unit: &str) -> Option<(f64, String)> {
         "GB" => 1e3,
         "KiB" => 1024e-6,
         "MiB" => 1.048_576,
-        "GiB" => 1073.741_824,
+        "GiB" => 1_073.741_824,
         _ => return None,
     };
     matches!(per, Some("s" | "sec")).then(|| (bytes, "MB/s".to_owned()))
@@ -181,7 +181,7 @@ mod tests {
             ("0.25", "s", 2.5e8, "ns"),
             ("2.5e-3 s", "", 2.5e6, "ns"),
             ("300", "MB/s", 300.0, "MB/s"),
-            ("1.5 GiB/s", "", 1.5 * 1073.741_824, "MB/s"),
+            ("1.5 GiB/s", "", 1.5 * 1_073.741_824, "MB/s"),
             ("173970.05k", "", 173_970_050.0, none),
             ("7", "of", 7.0, none),
             ("7 Gcycles", "", 7.0, "Gcycles"),

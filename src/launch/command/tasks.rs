@@ -138,10 +138,9 @@ mod tests {
     fn finds_the_threads_of_this_process() {
         let process = std::process::id() as i32;
         let mut watch = Watch::new(process, Instant::now());
+        let busy = std::sync::atomic::AtomicBool::new(true);
         std::thread::scope(|scope| {
-            let busy = std::sync::atomic::AtomicBool::new(true);
-            let stop = &busy;
-            scope.spawn(move || while stop.load(std::sync::atomic::Ordering::Relaxed) {});
+            scope.spawn(|| while busy.load(std::sync::atomic::Ordering::Relaxed) {});
             std::thread::sleep(Duration::from_millis(20));
             watch.look();
             busy.store(false, std::sync::atomic::Ordering::Relaxed);

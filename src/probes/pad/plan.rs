@@ -228,6 +228,7 @@ impl PadPlan {
         let mut job = GridJob {
             probe: self.probe.clone(),
             spec: spec.clone(),
+            label: None,
             arm,
             placement: self.placement(),
             alignment: None,

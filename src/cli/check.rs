@@ -1,0 +1,211 @@
+//! `stackphase check`: the one-evening check in one run.
+
+use serde::Serialize;
+
+use super::run::{Counts, Run, StderrTalk, plan_document};
+use super::{Exit, Output, RunArgs};
+use crate::Failure;
+use crate::analysis::{Verdict, VerdictDocument, name_store_placement};
+use crate::counters::{Context, Standing, survey};
+use crate::machine::{Machine, pin};
+use crate::probes::check::Extent;
+use crate::probes::controls::Controls;
+use crate::probes::phase::PhasePlan;
+use crate::probes::{Campaign, Held, check, sensitivity};
+use crate::record::VERDICT;
+use crate::report::text;
+
+/// The schema of what `check --json` prints.
+const SCHEMA: &str = "stackphase/check/1";
+/// The file that the controls are kept in.
+const CONTROLS: &str = "controls.json";
+
+const FULL: Counts = Counts { rounds: 12, launches: 3 };
+const QUICK: Counts = Counts { rounds: 6, launches: 3 };
+
+/// Arguments of `check`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Defaults: 3 launches of 12 rounds; --quick: 3 launches of 6 rounds, without \
+the placement of plain copies.\n\n\
+Examples:
+  stackphase check                 measure, conclude, and keep report.md and report.html
+  stackphase check --quick         a first answer within ten seconds
+  stackphase check --gate          exit with 3 when blake3 is affected, 4 when that is not settled
+  stackphase check --json | jq .verdicts[0].verdict"
+)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    run: RunArgs,
+    /// Run the grids on a spawned thread's stack
+    #[arg(long)]
+    thread: bool,
+    #[command(flatten)]
+    gate: super::GateArgs,
+}
+
+/// What `check --json` prints, and `verdict.json` holds of it.
+#[derive(Serialize)]
+struct CheckDocument<'a> {
+    schema: &'static str,
+    machine: &'a Machine,
+    held: &'a Held,
+    controls: &'a Controls,
+    /// Why there are no hardware counters, or which are proven.
+    counters: CounterSummary,
+    explanation: Option<serde_json::Value>,
+    verdicts: &'a [Verdict],
+    /// Where the run is kept.
+    directory: String,
+}
+
+/// The hardware counters in one sentence.
+#[derive(Serialize)]
+struct CounterSummary {
+    /// Those that passed their self-test.
+    proven: Vec<String>,
+    sentence: String,
+}
+
+/// Runs the check.
+///
+/// # Errors
+/// When the plan cannot be, or nothing could be measured.
+pub fn run(args: &CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let counts = args.run.counts(FULL, QUICK);
+    let extent = Extent { rounds: counts.rounds, launches: counts.launches, quick: args.run.quick };
+    let seed = args.run.resolved_seed();
+    let plan = check::plan(extent, seed, args.run.resolved_cpu()?, args.thread);
+    if args.run.plan {
+        return output.document(&plan_document(&plan)).map(|()| Exit::Done);
+    }
+    let mut run = Run::open(&args.run, &[], plan)?;
+    for disturbance in &run.machine.disturbances {
+        output.warn(disturbance);
+    }
+    let (sensitivity, counters) = beside(run.plan.cpu, run.plan.seed)?;
+    let launches = run.plan.launches(&run.finished);
+    let mut talk = StderrTalk { output };
+    let mut campaign = Campaign::new(&mut run.sink, &mut talk)?;
+    let measured = campaign.run(&launches);
+    let held = campaign.held();
+    if let Err(error) = measured {
+        return run.stopped(error, output);
+    }
+    run.write_machine(&held)?;
+    conclude(args, &run, &held, sensitivity, counters, output)
+}
+
+/// What is measured in this process: on a thread of its own, so that this one stays unpinned.
+fn beside(
+    cpu: Option<usize>,
+    seed: u64,
+) -> Result<(Result<sensitivity::Sensitivity, String>, CounterSummary), Failure> {
+    let measure = move || {
+        // That pinning failed is said by the workers, which must be pinned as well.
+        let _ = cpu.and_then(pin);
+        let found = sensitivity::measure(seed).map_err(|error| error.to_string());
+        (found, CounterSummary::of_this_core())
+    };
+    let failed = |what: String| Failure::new(what, "check", "raise the limit on threads");
+    std::thread::Builder::new()
+        .spawn(measure)
+        .map_err(|error| failed(format!("cannot start a thread: {error}")))?
+        .join()
+        .map_err(|_| failed("the control's thread panicked".to_owned()))
+}
+
+impl CounterSummary {
+    fn of_this_core() -> Self {
+        let surveyed = survey(&Context::detect(), &[]);
+        let mut proven = Vec::new();
+        let mut why = None;
+        for counter in surveyed {
+            match counter.standing {
+                Standing::Proven => proven.push(counter.name),
+                Standing::Unproven(_) => {}
+                Standing::Absent(absence) => {
+                    why.get_or_insert(absence);
+                }
+            }
+        }
+        let sentence = match (proven.is_empty(), why) {
+            (false, _) => format!(
+                "hardware counters proven here: {}; see stackphase counters",
+                proven.join(", ")
+            ),
+            (true, Some(absence)) => format!(
+                "no hardware counter, so that the verdict rests on times alone: {}; {}",
+                absence.why, absence.remedy
+            ),
+            (true, None) => "no hardware counter is known for this core".to_owned(),
+        };
+        CounterSummary { proven, sentence }
+    }
+}
+
+fn conclude(
+    args: &CheckArgs,
+    run: &Run<PhasePlan>,
+    held: &Held,
+    sensitivity: Result<sensitivity::Sensitivity, String>,
+    counters: CounterSummary,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let mut verdicts = super::judge_directory(&run.directory, run.plan.seed)?;
+    name_store_placement(&mut verdicts.verdicts);
+    let controls = Controls::gather(&verdicts.verdicts, sensitivity);
+    run.directory.write_document(VERDICT, &verdicts)?;
+    run.directory.write_document(CONTROLS, &controls)?;
+    let path = run.directory.path();
+    crate::report::write_beside(path, !args.run.no_redact)?;
+    if output.json() {
+        output.document(&CheckDocument {
+            schema: SCHEMA,
+            machine: &run.machine,
+            held,
+            controls: &controls,
+            counters,
+            explanation: None,
+            verdicts: &verdicts.verdicts,
+            directory: path.display().to_string(),
+        })?;
+    } else {
+        output.text(&as_text(&verdicts, &controls, &counters, run, output))?;
+    }
+    Ok(match args.gate.exit(&verdicts) {
+        // Without a control that sees a stall, "clear" is not proven.
+        Exit::Done if args.gate.gate && !controls.passed => Exit::GateInconclusive,
+        exit => exit,
+    })
+}
+
+fn as_text(
+    verdicts: &VerdictDocument,
+    controls: &Controls,
+    counters: &CounterSummary,
+    run: &Run<PhasePlan>,
+    output: &Output,
+) -> String {
+    let options = output.text_options();
+    let mut out = text::verdicts(verdicts, &options);
+    for verdict in verdicts.verdicts.iter().filter(|v| v.bands.len() > 1).take(3) {
+        out.push('\n');
+        out.push_str(&text::band_plot(verdict, &options));
+    }
+    out.push('\n');
+    let machine = format!("machine: {}", run.machine.line());
+    let fix = run.machine.blake3.has_the_fix().then(|| {
+        "this build's blake3 has 64-byte-aligned block buffers already: the fix is in".to_owned()
+    });
+    let mut lines = controls.sentences();
+    lines.push(counters.sentence.clone());
+    lines.extend(fix);
+    lines.push(machine);
+    for line in lines {
+        out.push_str(&text::wrap(&crate::report::escape::plain(&line), options.width, "  "));
+    }
+    let path = run.directory.path().display();
+    out.push_str(&format!("\nkept in {path}: report.html, report.md, samples.csv, …\n"));
+    out
+}
