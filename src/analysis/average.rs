@@ -168,9 +168,14 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
-        for (freedom, quantile) in
-            [(1.0, 12.706), (2.0, 4.303), (5.0, 2.571), (10.0, 2.228), (30.0, 2.042), (1000.0, 1.962)]
-        {
+        for (freedom, quantile) in [
+            (1.0, 12.706),
+            (2.0, 4.303),
+            (5.0, 2.571),
+            (10.0, 2.228),
+            (30.0, 2.042),
+            (1000.0, 1.962),
+        ] {
             let found = t_quantile(0.975, freedom);
             assert!((found - quantile).abs() < 1e-3, "{freedom}: {found}");
         }

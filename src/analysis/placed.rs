@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LaunchFigure, Options, Series, Verdict, chance, judge, speeds};
 use super::{Band, Finding};
+use super::{LaunchFigure, Options, Series, Verdict, chance, judge, speeds};
 
 /// One launch against what its residue predicts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -173,8 +173,8 @@ pub fn residue_control(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::simulate::{observation, series_of};
     use crate::analysis::Observation;
+    use crate::analysis::simulate::{observation, series_of};
     use crate::sample::Placement;
 
     /// 36 paddings, 3 passes; slow at stacks that are not 32-aligned, but for one launch.
@@ -237,9 +237,10 @@ mod tests {
         let one = keys().map(|key| (key, 16)).collect();
         let control = residue_control(&series, "heap_mod64", &one, &options).expect("is known");
         assert_eq!((control.verdict, &control.residues[..]), (Finding::Clear, &[16][..]));
-        let explains = series.observations.iter().map(|row| {
-            ((row.launch, row.placement), if row.ns > 70.0 { 16 } else { 0 })
-        });
+        let explains = series
+            .observations
+            .iter()
+            .map(|row| ((row.launch, row.placement), if row.ns > 70.0 { 16 } else { 0 }));
         let control =
             residue_control(&series, "heap_mod64", &explains.collect(), &options).expect("known");
         assert_eq!(control.verdict, Finding::Affected);

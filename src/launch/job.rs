@@ -89,10 +89,15 @@ impl GridJob {
                     && key.launch == self.launch
                     && key.params == self.params
             })
-            // Under randomisation the placement is found, not planned: the launch's number tells.
-            .map(|key| match (self.placement, self.placements.first()) {
-                (Placement::Aslr, Some(&planned)) => (key.round, planned),
-                _ => (key.round, key.placement_value),
+            .filter_map(|key| match (self.placement, self.placements.first()) {
+                // Under randomisation the placement is found, not planned: the launch's number
+                // tells.
+                (Placement::Aslr, Some(&planned)) => Some((key.round, planned)),
+                // A sweep by launch has jobs of one launch number at other placements.
+                _ => self
+                    .placements
+                    .contains(&key.placement_value)
+                    .then_some((key.round, key.placement_value)),
             })
             .collect();
     }

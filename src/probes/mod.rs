@@ -5,8 +5,8 @@ mod campaign;
 pub mod check;
 pub mod controls;
 pub mod forwarding;
-pub mod pad;
 mod in_process;
+pub mod pad;
 pub mod phase;
 pub mod sensitivity;
 

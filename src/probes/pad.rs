@@ -9,8 +9,10 @@
 
 mod command;
 mod plan;
+mod sweep;
 
 pub use command::{CommandCampaign, FailedLaunch, Sweep};
 pub use plan::{
     Arm, Axis, CommandPlan, OwnPlan, PadPlan, PlannedLaunch, RANDOMISED_PADDING, default_paddings,
 };
+pub use sweep::{OwnSweep, SweepError, sweep};

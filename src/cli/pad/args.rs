@@ -7,9 +7,7 @@ use crate::cli::run::Counts;
 use crate::cli::{GateArgs, RunArgs};
 use crate::counters::{Context, Set};
 use crate::launch::Executable;
-use crate::launch::command::{
-    CommandOptions, Found, Metric, Runner, inherited, search_path,
-};
+use crate::launch::command::{CommandOptions, Found, Metric, Runner, inherited, search_path};
 use crate::probes::pad::{Arm, Axis, CommandPlan, OwnPlan, PadPlan};
 use crate::workloads::{Name, Spec};
 

@@ -282,9 +282,9 @@ fn qualify(
     rows: usize,
 ) {
     if failed > 0 && series.key.workload == "command" {
-        verdict.reasons.push(format!(
-            "{failed} of {rows} launches failed and are left out: see `failed`"
-        ));
+        verdict
+            .reasons
+            .push(format!("{failed} of {rows} launches failed and are left out: see `failed`"));
     }
     if series.key.workload == "command" {
         // Nothing can be located in a foreign command from outside.
@@ -299,8 +299,7 @@ fn qualify(
         verdict.reasons.iter_mut().for_each(located);
     }
     verdict.reasons.extend(unexplained_speeds(series, verdict));
-    let threads =
-        measured.sweep.as_ref().and_then(|sweep| without_threads(verdict.verdict, sweep));
+    let threads = measured.sweep.as_ref().and_then(|sweep| without_threads(verdict.verdict, sweep));
     if let Some(reason) = threads {
         verdict.verdict = Finding::Inconclusive;
         verdict.reasons.insert(0, reason);
@@ -308,9 +307,8 @@ fn qualify(
 }
 
 fn samples_of(samples: &[Sample], series: &Series) -> usize {
-    let same = |sample: &&Sample| {
-        sample.workload == series.key.workload && sample.arm == series.key.arm
-    };
+    let same =
+        |sample: &&Sample| sample.workload == series.key.workload && sample.arm == series.key.arm;
     samples.iter().filter(same).count()
 }
 
@@ -323,8 +321,7 @@ fn failed(samples: &[Sample], measured: &Measured) -> Vec<FailedLaunch> {
         .iter()
         .filter(|sample| sample.status != Status::Ok)
         .map(|sample| {
-            let placement =
-                (sample.placement != Placement::Aslr).then_some(sample.placement_value);
+            let placement = (sample.placement != Placement::Aslr).then_some(sample.placement_value);
             let same = |failed: &&&FailedLaunch| {
                 (failed.launch, failed.placement) == (sample.launch, placement)
             };

@@ -196,7 +196,9 @@ mod tests {
 
     #[test]
     fn what_is_no_figure_above_0_is_refused() {
-        for text in ["", "-", "ns", "0", "0.0 ns", "-3 ms", "1,5", "1,234", "12,34.5", "1e999", "nan"] {
+        for text in
+            ["", "-", "ns", "0", "0.0 ns", "-3 ms", "1,5", "1,234", "12,34.5", "1e999", "nan"]
+        {
             assert_eq!(read(text, "ns"), None, "{text}");
         }
     }
@@ -204,7 +206,9 @@ mod tests {
     #[test]
     fn a_pattern_must_have_a_group() {
         assert_eq!(Metric::new("took").err(), Some(MetricError::NoGroup));
-        assert!(matches!(Metric::new("(").err(), Some(MetricError::Syntax(text)) if !text.is_empty()));
+        assert!(
+            matches!(Metric::new("(").err(), Some(MetricError::Syntax(text)) if !text.is_empty())
+        );
     }
 
     #[test]

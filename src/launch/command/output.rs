@@ -10,12 +10,14 @@ const SHOWN: usize = 200;
 
 /// One stream of a command.
 ///
-/// A carriage return begins the line again, as on a terminal: of a line that is overwritten again
-/// and again to show progress only the last state counts.
+/// A carriage return goes back to the beginning of the line, and what follows replaces what stood
+/// there, as on a terminal: of a line that is written again and again to show progress only the
+/// last state counts.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     line: Vec<u8>,
-    returned: bool,
+    /// Where in the line the next byte goes.
+    at: usize,
     last: String,
 }
 
@@ -28,7 +30,7 @@ impl Stream {
             if rest[at] == b'\n' {
                 self.end_line(matches);
             } else {
-                self.returned = true;
+                self.at = 0;
             }
             rest = &rest[at + 1..];
         }
@@ -36,18 +38,15 @@ impl Stream {
     }
 
     fn append(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        if std::mem::take(&mut self.returned) {
-            self.line.clear();
-        }
-        let room = LONGEST_LINE - self.line.len();
-        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let bytes = &bytes[..bytes.len().min(LONGEST_LINE - self.at)];
+        let (over, beyond) = bytes.split_at(bytes.len().min(self.line.len() - self.at));
+        self.line[self.at..self.at + over.len()].copy_from_slice(over);
+        self.line.extend_from_slice(beyond);
+        self.at += bytes.len();
     }
 
     fn end_line(&mut self, matches: &mut Matches<'_>) {
-        self.returned = false;
+        self.at = 0;
         matches.search(&self.line);
         let shown = String::from_utf8_lossy(&self.line[..self.line.len().min(SHOWN)]);
         if !shown.trim().is_empty() {
@@ -94,10 +93,9 @@ impl<'m> Matches<'m> {
                 Some(figure) => Ok(Some(figure)),
                 None => Err(LaunchFailure::NotAFigure { text: text.clone() }),
             },
-            [(first, _), (second, _), ..] => Err(LaunchFailure::SeveralMatches {
-                first: first.clone(),
-                second: second.clone(),
-            }),
+            [(first, _), (second, _), ..] => {
+                Err(LaunchFailure::SeveralMatches { first: first.clone(), second: second.clone() })
+            }
         }
     }
 }
@@ -117,12 +115,26 @@ mod tests {
 
     #[test]
     fn lines_are_put_together_from_pieces_however_they_are_cut() {
-        let text: &[u8] = b"start\nat t=1\r t=2\rt=34\r\nend t";
+        let text: &[u8] = b"start\nat t=1 us\r t=2\rt=34\r\nend t";
         for cut in 0..text.len() {
             for second in cut..text.len() {
                 let pieces = [&text[..cut], &text[cut..second], &text[second..]];
                 assert_eq!(read(&pieces), Ok(Some(34.0)), "cut at {cut} and {second}");
             }
+        }
+    }
+
+    #[test]
+    fn a_line_is_what_a_terminal_would_show_of_it() {
+        let mut stream = Stream::default();
+        let mut matches = Matches::of(None);
+        for (written, shown) in [
+            (&b"12345\r67\n"[..], "67345"),
+            (b"|- 10 MB/s\r/- 20 MB/s\r1#\n", "1# 20 MB/s"),
+            (b"done 5%\rdone 50%\r\n", "done 50%"),
+        ] {
+            stream.take(written, &mut matches);
+            assert_eq!(stream.finish(&mut matches), shown);
         }
     }
 

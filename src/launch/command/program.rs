@@ -55,14 +55,14 @@ impl From<CommandError> for crate::Failure {
     fn from(error: CommandError) -> Self {
         let what = error.to_string();
         match error {
-            CommandError::Empty | CommandError::Nul => {
-                crate::Failure::usage(what, "command", "give the command and its arguments after --")
-            }
-            CommandError::NotFound { name } => crate::Failure::new(
+            CommandError::Empty | CommandError::Nul => crate::Failure::usage(
                 what,
-                name,
-                "give its path, or the directory it is in to PATH",
+                "command",
+                "give the command and its arguments after --",
             ),
+            CommandError::NotFound { name } => {
+                crate::Failure::new(what, name, "give its path, or the directory it is in to PATH")
+            }
             CommandError::NotExecutable { path, .. } => crate::Failure::new(
                 what,
                 path.display().to_string(),
@@ -89,17 +89,10 @@ impl Found {
     /// When there is none.
     pub fn find(command: &[String], search: Option<&OsStr>) -> Result<Self, CommandError> {
         let name = command.first().filter(|name| !name.is_empty()).ok_or(CommandError::Empty)?;
-        let path = if name.contains('/') {
-            check(Path::new(name), name)?
-        } else {
-            in_path(name, search)?
-        };
+        let path =
+            if name.contains('/') { check(Path::new(name), name)? } else { in_path(name, search)? };
         let mode = std::fs::metadata(&path).map_or(0, |metadata| metadata.permissions().mode());
-        Ok(Found {
-            path,
-            arguments: command.to_vec(),
-            gains_privileges: mode & 0o6000 != 0,
-        })
+        Ok(Found { path, arguments: command.to_vec(), gains_privileges: mode & 0o6000 != 0 })
     }
 
     /// The program's file name: what may be told of a command in public.

@@ -174,7 +174,11 @@ impl Runner {
             .as_ref()
             .map(|context| Set::open_on_child(context, held.process(), &[]).0);
         let started = held.start()?;
-        Ok(Running { started, pipes: [Some(not_blocking(out)?), Some(not_blocking(err)?)], counters })
+        Ok(Running {
+            started,
+            pipes: [Some(not_blocking(out)?), Some(not_blocking(err)?)],
+            counters,
+        })
     }
 
     fn environment(&self, surroundings: &Environment) -> io::Result<Vec<CString>> {
@@ -300,7 +304,8 @@ fn wait_for(pipes: &[Option<File>; 2], end: Option<&OwnedFd>, wait: Duration) ->
     // Without a descriptor for its end the process has to be asked again and again.
     let wait = if end.is_some() { wait } else { wait.min(Duration::from_millis(1)) };
     // Rounded up to whole milliseconds, which is all that poll knows.
-    let wait = PollTimeout::try_from(wait + Duration::from_micros(999)).unwrap_or(PollTimeout::ZERO);
+    let wait =
+        PollTimeout::try_from(wait + Duration::from_micros(999)).unwrap_or(PollTimeout::ZERO);
     let waited = poll(&mut wanted, wait);
     end.is_none() || waited.is_err() || wanted[0].any().unwrap_or(true)
 }

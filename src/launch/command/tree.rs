@@ -84,9 +84,13 @@ impl Remains<'_> {
                 return ended.len();
             }
             if start.elapsed() > GRACE {
+                // Whoever is left of the group is an orphan too, or a descendant of one; unless
+                // orphans cannot be seen here.
                 ended.extend(orphans.iter().copied());
                 if group {
-                    ended.insert(self.group);
+                    if orphans.is_empty() && ended.is_empty() {
+                        ended.insert(self.group);
+                    }
                     // Errors mean that they are gone already.
                     let _ = killpg(Pid::from_raw(self.group), Signal::SIGKILL);
                 }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::plan::{Arm, PadPlan, PlannedLaunch};
-use crate::launch::command::{Ended, Figure, LaunchFailure, Runner, TasksSeen};
 use crate::launch::LaunchError;
+use crate::launch::command::{Ended, Figure, LaunchFailure, Runner, TasksSeen};
 use crate::probes::{Held, Randomisation, Talk};
 use crate::sample::{Params, Placement, Sample, SampleKey, Sink, Status};
 
@@ -135,9 +135,8 @@ impl<'a> CommandCampaign<'a> {
 
     fn look_at_tasks(&mut self, tasks: &TasksSeen) {
         self.sweep.off_the_main_stack += u64::from(tasks.off_the_main_stack());
-        let says_more = |a: &TasksSeen, b: &TasksSeen| {
-            (a.threads, a.processes) > (b.threads, b.processes)
-        };
+        let says_more =
+            |a: &TasksSeen, b: &TasksSeen| (a.threads, a.processes) > (b.threads, b.processes);
         if says_more(tasks, &self.sweep.tasks) {
             self.sweep.tasks = tasks.clone();
         }

@@ -305,8 +305,7 @@ mod tests {
             key.placement_value = 4321;
             finished.insert(key);
         }
-        let left: Vec<u64> =
-            plan.own_launches(&finished).iter().map(LaunchPlan::blocks).collect();
+        let left: Vec<u64> = plan.own_launches(&finished).iter().map(LaunchPlan::blocks).collect();
         assert_eq!(left, [12, 12, 0, 12]);
     }
 
