@@ -140,7 +140,11 @@ mod tests {
         let mut watch = Watch::new(process, Instant::now());
         let busy = std::sync::atomic::AtomicBool::new(true);
         std::thread::scope(|scope| {
-            scope.spawn(|| while busy.load(std::sync::atomic::Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while busy.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
             std::thread::sleep(Duration::from_millis(20));
             watch.look();
             busy.store(false, std::sync::atomic::Ordering::Relaxed);
