@@ -1,5 +1,5 @@
 //! `pad` over foreign commands, as a person meets it: bands, bad input, interruption.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", feature = "cli"))]
 
 mod pad_common;
 

@@ -1,6 +1,6 @@
 //! `pad` over its own workloads, over commands as they are found on a machine, and what is kept of a
 //! run: where the stack is, what may be posted, how a stopped run goes on.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", feature = "cli"))]
 
 mod pad_common;
 
