@@ -201,6 +201,7 @@ fn mistakes_on_the_command_line_are_usage() {
         &["--metric", "(", "--", "true"],
         &["--higher-is-better", "--", "true"],
         &["--len", "0", "--workload", "memcpy"],
+        &["--workload", "memcpy", "--", "true"],
         &["--", ""],
     ];
     for args in bad {

@@ -4,6 +4,7 @@
 //! placements, and from the simultaneous interval of all differences between classes to a verdict.
 //! `docs/method.md` describes each step and its source.
 
+mod agreement;
 mod average;
 mod bands;
 mod cells;
@@ -27,6 +28,7 @@ mod twins;
 mod verdict;
 mod visits;
 
+pub use agreement::{Agreement, agreement};
 pub use average::{Factor, LayoutAverage, factor, layout_average};
 pub use judge::{Options, judge, judge_all};
 pub use placed::{

@@ -9,10 +9,12 @@
 
 mod command;
 mod plan;
+mod settle;
 mod sweep;
 
 pub use command::{CommandCampaign, FailedLaunch, Sweep};
 pub use plan::{
     Arm, Axis, CommandPlan, OwnPlan, PadPlan, PlannedLaunch, RANDOMISED_PADDING, default_paddings,
 };
+pub use settle::settle;
 pub use sweep::{OwnSweep, SweepError, sweep};

@@ -49,10 +49,10 @@ pub struct PadArgs {
     #[command(flatten)]
     pub run: RunArgs,
     /// What to time; may be given several times
-    #[arg(long, value_name = "NAME", default_value = "blake3", value_parser = crate::cli::workload_name)]
+    #[arg(long, value_name = "NAME", default_value = "blake3", value_parser = crate::cli::workload_name, conflicts_with = "command")]
     workload: Vec<Name>,
     /// Bytes an operation
-    #[arg(long, value_name = "BYTES", default_value_t = 64)]
+    #[arg(long, value_name = "BYTES", default_value_t = 64, conflicts_with = "command")]
     len: usize,
     /// First padding
     #[arg(long, value_name = "BYTES", default_value_t = 0)]

@@ -14,8 +14,8 @@ use crate::analysis::{
     placed_launches, residue_control, unexplained_speeds,
 };
 use crate::probes::Randomisation;
-use crate::probes::pad::{FailedLaunch, PadPlan};
-use crate::record::RunDirectory;
+use crate::probes::pad::{FailedLaunch, PadPlan, settle};
+use crate::record::{RunDirectory, series_of};
 use crate::report::escape::plain;
 use crate::report::text::{TextOptions, wrap};
 use crate::report::words;
@@ -75,20 +75,21 @@ impl Summary {
         plan: &PadPlan,
         measured: &Measured,
     ) -> Result<Self, Failure> {
-        let recording = directory.read_series()?;
-        if recording.series.is_empty() {
+        let mut samples = directory.read_samples()?;
+        settle(&mut samples);
+        let all = series_of(&samples);
+        if all.is_empty() {
             return Err(Failure::new(
                 "no launch came to a figure",
                 directory.path().display().to_string(),
                 "mend what the warnings above say",
             ));
         }
-        let samples = directory.read_samples()?;
         let options = Options { seed: plan.seed, ..Options::default() };
         let failed = failed(&samples, measured);
         let mut verdicts: Vec<Verdict> = Vec::new();
         let mut placed = Vec::new();
-        for series in &recording.series {
+        for series in &all {
             let mut verdict = judge_one(series, &options);
             qualify(&mut verdict, series, measured, failed.len(), samples_of(&samples, series));
             placed.push(list(series, &verdict));
@@ -97,14 +98,13 @@ impl Summary {
         let sweep = measured.sweep.as_ref();
         let more = More {
             randomisation: measured.held.randomisation,
-            averages: recording
-                .series
+            averages: all
                 .iter()
                 .filter(|_| plan.random || plan.aslr_on)
                 .filter_map(layout_average)
                 .collect(),
-            factors: factors(&recording.series),
-            controls: controls(&recording.series, &samples, &options),
+            factors: factors(&all),
+            controls: controls(&all, &samples, &options),
             placed,
             threads: sweep.filter(|sweep| sweep.tasks.threads > 0).map(|sweep| Threads {
                 threads: sweep.tasks.threads,
@@ -214,6 +214,7 @@ impl Summary {
                 arm_of(&listed.arm),
                 listed.of
             ));
+            lines.extend(by_residue(&listed.launches));
             let out = listed.launches.iter().filter(|launch| launch.held() == Some(false));
             for launch in out.take(LISTED) {
                 let residue = launch.residue.map_or("unknown".to_owned(), |r| r.to_string());
@@ -255,6 +256,27 @@ impl Summary {
             lines.push("next: `stackphase check` says why and what mends it".to_owned());
         }
     }
+}
+
+/// A line for each residue: its launches, the band that it predicts, and how many are in it.
+fn by_residue(launches: &[PlacedLaunch]) -> Vec<String> {
+    let mut residues: Vec<u64> = launches.iter().filter_map(|launch| launch.residue).collect();
+    residues.sort_unstable();
+    residues.dedup();
+    if residues.len() > LISTED {
+        return Vec::new();
+    }
+    let line = |residue: u64| {
+        let of = || launches.iter().filter(move |launch| launch.residue == Some(residue));
+        let band = of().find_map(|launch| launch.predicted_band)?;
+        let held = of().filter(|launch| launch.held() == Some(true)).count();
+        Some(format!(
+            "  residue {residue}: band {} predicted, {held} of {}",
+            band + 1,
+            of().count()
+        ))
+    };
+    residues.into_iter().filter_map(line).collect()
 }
 
 /// How the reason about threads begins.

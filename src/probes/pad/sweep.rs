@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::plan::PadPlan;
+use super::settle::settle;
 use crate::analysis::{Options, Verdict, judge};
 use crate::launch::LaunchError;
 use crate::probes::{Campaign, Held, Talk};
@@ -69,6 +70,7 @@ pub fn sweep(
     let measured = campaign.run(&plan.own_launches(finished));
     let held = campaign.held();
     measured?;
+    settle(&mut tee.kept);
     let options = Options { seed: plan.seed, ..Options::default() };
     let verdicts = series_of(&tee.kept).iter().map(|series| judge(series, &options)).collect();
     Ok(OwnSweep { verdicts, held })
