@@ -49,4 +49,4 @@ pub mod workloads;
 
 pub use failure::Failure;
 #[cfg(target_os = "linux")]
-pub use probes::{phase, phase_of};
+pub use probes::in_process::{phase, phase_of};

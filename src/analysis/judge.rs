@@ -3,6 +3,7 @@
 use super::bands::Bands;
 use super::cells::{Basis, Cell, Cells, Unit};
 use super::confounding::{Confounding, confounding};
+use super::departure::chance_of_arrangement;
 use super::launches::launches;
 use super::location::{Arrangement, rounding};
 use super::periods::{Classes, Partition, classes};
@@ -143,7 +144,12 @@ fn interval_of(
     let typical = median(&mut levels.to_vec()).abs_exp(series.higher_is_better);
     let figures = series.observations.iter().filter(|row| super::cells::usable(row));
     let floor = rounding(figures.map(|row| row.ns), typical);
-    interval(&arrangement, levels, floor, options.permutations())
+    let mut interval = interval(&arrangement, levels, floor, options.permutations())?;
+    interval.stand_against(|| {
+        let Classes { partition, .. } = classes;
+        chance_of_arrangement(levels, &block, cells.blocks, partition, options.permutations())
+    });
+    Some(interval)
 }
 
 /// A level of ln, slower upward, back in the unit that was recorded.

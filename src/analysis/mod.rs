@@ -10,6 +10,7 @@ mod bands;
 mod cells;
 mod confounding;
 pub mod counts;
+mod departure;
 mod judge;
 mod launches;
 mod location;

@@ -1,11 +1,11 @@
 //! The period: the smallest power of two from 64 up, modulo which placements are alike.
 //!
 //! A period is accepted when no finer partition of the cells (twice the period, four times, …, the
-//! placement itself) departs from it. The test is a permutation within blocks of what the classes
-//! of the period leave over; its statistic is the largest, over the partitions, of the sum of
-//! squares between their classes, standardised by its own permutations.
+//! placement itself) departs from it, by the test of [`super::departure`] on what the classes of the
+//! period leave over.
 
 use super::cells::{Basis, Cells};
+use super::departure::{clip, probability};
 use super::location::Arrangement;
 use super::simultaneous::Permutations;
 
@@ -13,8 +13,6 @@ use super::simultaneous::Permutations;
 const LARGEST: u64 = 4096;
 /// The smallest: the line.
 pub(crate) const LINE: u64 = 64;
-/// Residuals are clipped at so many robust standard deviations.
-const CLIP: f64 = 5.0;
 /// A finer partition departs when chance does so in fewer cases than this.
 const LEVEL: f64 = 0.005;
 
@@ -48,7 +46,7 @@ impl Partition {
         Self::by(of, |column| cells.columns[column as usize].placement as u64)
     }
 
-    fn by<K: Ord + Copy>(keys: Vec<K>, name: impl Fn(K) -> u64) -> Self {
+    pub(crate) fn by<K: Ord + Copy>(keys: Vec<K>, name: impl Fn(K) -> u64) -> Self {
         let mut distinct = keys.clone();
         distinct.sort_unstable();
         distinct.dedup();
@@ -174,84 +172,4 @@ fn departs(
         .collect();
     clip(&mut residuals);
     probability(&residuals, &blocks, cells.blocks, finer, permutations) < LEVEL
-}
-
-/// Clips at [`CLIP`] robust standard deviations; not at all where more than half of the residuals
-/// are 0, which gives no scale.
-fn clip(residuals: &mut [f64]) {
-    let most = CLIP * super::robust::spread(&mut residuals.to_vec(), 0.0);
-    if most > 0.0 {
-        residuals.iter_mut().for_each(|residual| *residual = residual.clamp(-most, most));
-    }
-}
-
-/// How often a permutation departs as much as the residuals do, themselves counted.
-fn probability(
-    residuals: &[f64],
-    blocks: &[u32],
-    block_count: usize,
-    finer: &[Partition],
-    permutations: Permutations,
-) -> f64 {
-    if finer.is_empty() {
-        return 1.0;
-    }
-    let counts: Vec<Vec<f64>> = finer.iter().map(sizes).collect();
-    let all = vec![0; residuals.len()];
-    let arrangement = Arrangement::new(&all, 1, blocks, block_count);
-    let own: Vec<f64> = squares(residuals, finer, &counts, &mut Vec::new());
-    let work = residuals.len() * (finer.len() + 1) / 4;
-    let chance: Vec<Vec<f64>> = permutations.map(work, |worker, index| {
-        worker.slots.resize(residuals.len(), 0.0);
-        let mut rng = permutations.rng(index);
-        arrangement.permute(residuals, &mut worker.slots, &mut rng, &mut worker.scratch);
-        squares(&worker.slots, finer, &counts, &mut worker.scratch)
-    });
-    let scales: Vec<(f64, f64)> = (0..finer.len()).map(|f| moments(&chance, f)).collect();
-    let statistic = |squares: &[f64]| {
-        let standardised = squares.iter().zip(&scales).map(|(square, &(mean, deviation))| {
-            // Without variation (single cells) a partition can show nothing.
-            if deviation > 1e-9 * mean { (square - mean) / deviation } else { f64::NEG_INFINITY }
-        });
-        standardised.fold(f64::NEG_INFINITY, f64::max)
-    };
-    let observed = statistic(&own);
-    if observed == f64::NEG_INFINITY {
-        return 1.0;
-    }
-    let as_large = chance.iter().filter(|squares| statistic(squares) >= observed).count();
-    (1 + as_large) as f64 / (1 + chance.len()) as f64
-}
-
-fn sizes(partition: &Partition) -> Vec<f64> {
-    let mut sizes = vec![0.0; partition.len()];
-    partition.of.iter().for_each(|&class| sizes[class as usize] += 1.0);
-    sizes
-}
-
-/// The sum of squares between the classes of each partition: Σ n·mean².
-fn squares(
-    values: &[f64],
-    finer: &[Partition],
-    counts: &[Vec<f64>],
-    sums: &mut Vec<f64>,
-) -> Vec<f64> {
-    let of = |(partition, counts): (&Partition, &Vec<f64>)| {
-        sums.clear();
-        sums.resize(partition.len(), 0.0);
-        for (&class, value) in partition.of.iter().zip(values) {
-            sums[class as usize] += value;
-        }
-        sums.iter().zip(counts).map(|(sum, n)| sum * sum / n).sum()
-    };
-    finer.iter().zip(counts).map(of).collect()
-}
-
-/// Mean and standard deviation of one partition's sums of squares.
-fn moments(chance: &[Vec<f64>], partition: usize) -> (f64, f64) {
-    let n = chance.len() as f64;
-    let mean = chance.iter().map(|squares| squares[partition]).sum::<f64>() / n;
-    let variance =
-        chance.iter().map(|squares| (squares[partition] - mean).powi(2)).sum::<f64>() / n;
-    (mean, variance.sqrt())
 }

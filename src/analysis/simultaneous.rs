@@ -21,11 +21,30 @@ pub(crate) struct Interval {
     pub low: f64,
     /// Largest upper end of any difference of ln.
     pub high: f64,
+    /// Whether the classes are told apart by the exact test as well; until it is made, yes.
+    pub distinct: bool,
 }
 
 impl Interval {
-    /// Lower end of how much slower class `slow` is than class `fast`, in ln.
+    /// Lets a lower end above 0 stand only where `chance`, that of the exact test of
+    /// [`super::departure`], is no larger than the interval's own error.
+    ///
+    /// Residuals are what the classes leave over. Where launches have two modes that happen to fall
+    /// on two classes they leave nothing over, and the interval is far too narrow.
+    pub(crate) fn stand_against(&mut self, chance: impl FnOnce() -> f64) {
+        // A lower end at 0 has nothing to lose.
+        if self.low > 0.0 && chance() > 1.0 - LEVEL + 1e-12 {
+            self.distinct = false;
+            self.low = 0.0;
+        }
+    }
+
+    /// Lower end of how much slower class `slow` is than class `fast`, in ln; of any two where the
+    /// classes are not told apart, nothing is known.
     pub(crate) fn lower(&self, slow: usize, fast: usize) -> f64 {
+        if !self.distinct {
+            return f64::NEG_INFINITY;
+        }
         let variance = self.locations.variance[slow] + self.locations.variance[fast];
         self.locations.mean[slow] - self.locations.mean[fast] - self.quantile * variance.sqrt()
     }
@@ -130,7 +149,7 @@ pub(crate) fn interval(
     let rank = (LEVEL * (maxima.len() + 1) as f64).ceil() as usize;
     let quantile = maxima[rank.clamp(1, maxima.len()) - 1];
     let (low, high) = ends(&locations, quantile);
-    Some(Interval { locations, quantile, low, high })
+    Some(Interval { locations, quantile, low, high, distinct: true })
 }
 
 /// Where rounding limits a class, all of its cells were rounded the same way: permuting cannot show
@@ -294,6 +313,19 @@ mod tests {
             let fast = largest_ratio(&locations, &mut Vec::new());
             prop_assert!((fast - plain_largest(&locations)).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn a_lower_end_falls_where_chance_arranges_as_neatly() {
+        let arrangement = Arrangement::new(&[0, 0, 0, 1, 1, 1], 2, &[0; 6], 1);
+        let levels = [0.0, 0.001, 0.002, 0.2, 0.201, 0.202];
+        let permutations = Permutations { count: 999, seed: 0 };
+        let mut result = interval(&arrangement, &levels, 0.0, permutations).unwrap();
+        result.stand_against(|| 0.01);
+        assert!(result.low > 0.1 && result.lower(1, 0) > 0.1);
+        result.stand_against(|| 0.1);
+        assert_eq!((result.low, result.lower(1, 0)), (0.0, f64::NEG_INFINITY));
+        assert!(result.high > 0.2);
     }
 
     #[test]

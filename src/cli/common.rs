@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Options of every subcommand that measures.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
-    /// Run directory [default: results/<UTC stamp>-<cpu>]; never overwritten
+    /// Run directory [default: results/STAMP-CPU]; never overwritten
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Go on with the unfinished run in DIR

@@ -5,10 +5,9 @@ mod campaign;
 pub mod check;
 pub mod controls;
 pub mod forwarding;
-mod in_process;
+pub mod in_process;
 pub mod pad;
 pub mod phase;
 pub mod sensitivity;
 
 pub use campaign::{Campaign, Held, LaunchPlan, Randomisation, Talk};
-pub use in_process::{phase, phase_of};

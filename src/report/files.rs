@@ -170,7 +170,7 @@ pub fn write(out: &Path, files: &[ReportFile]) -> Result<Vec<PathBuf>, Failure> 
 /// Makes `report.html`, `report.md` and `plots/` of the run in `directory`, beside its samples.
 ///
 /// # Errors
-/// As [`read_runs`] and [`write`].
+/// As [`read_runs`] and [`write()`].
 pub fn write_beside(directory: &Path, redact: bool) -> Result<Vec<PathBuf>, Failure> {
     let runs = read_runs(&[directory.to_owned()], redact)?;
     let formats: [&dyn Format; 3] = [&Html, &Markdown, &Svg];

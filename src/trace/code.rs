@@ -83,9 +83,4 @@ impl Code {
         }
         bytes
     }
-
-    /// Texts of the instructions at `addresses` that were executed.
-    pub fn text(&self, ip: u64) -> Option<String> {
-        self.decoded.get(&ip).map(|decoded| decoded.text())
-    }
 }

@@ -281,17 +281,6 @@ pub(super) fn text(instruction: &Instruction) -> String {
     text
 }
 
-/// Width of the memory operand of a `store`, or of a load, in bytes.
-pub(super) fn operand_bytes(instruction: &Instruction, stores: bool) -> Option<u32> {
-    let mut factory = InstructionInfoFactory::new();
-    let operands = factory.info(instruction).used_memory();
-    let operand = operands
-        .iter()
-        .filter_map(|memory| operand(instruction, memory))
-        .find(|operand| if stores { operand.stores } else { operand.loads })?;
-    Some(operand.bytes)
-}
-
 impl Operand {
     fn accesses(
         &self,

@@ -93,12 +93,6 @@ impl Elf {
         Some(start.wrapping_sub(offset).wrapping_add(segment.offset).wrapping_sub(segment.address))
     }
 
-    /// Where in the file the byte at `address` stands.
-    pub fn file_offset(&self, address: u64) -> Option<u64> {
-        let holds = |s: &&Segment| (s.address..s.address + s.length).contains(&address);
-        self.segments.iter().find(holds).map(|s| address - s.address + s.offset)
-    }
-
     /// The function that holds `address`.
     pub fn function_at(&self, address: u64) -> Option<&Function> {
         let behind = self.functions.partition_point(|function| function.address <= address);

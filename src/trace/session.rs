@@ -265,11 +265,6 @@ fn set_instruction_pointer(registers: &mut Registers, to: u64) {
     registers.orig_rax = u64::MAX;
 }
 
-#[cfg(target_arch = "x86_64")]
-pub(super) fn stack_pointer(registers: &Registers) -> u64 {
-    registers.rsp
-}
-
 #[cfg(target_arch = "aarch64")]
 pub(super) fn instruction_pointer(registers: &Registers) -> u64 {
     registers.pc
@@ -278,9 +273,4 @@ pub(super) fn instruction_pointer(registers: &Registers) -> u64 {
 #[cfg(target_arch = "aarch64")]
 fn set_instruction_pointer(registers: &mut Registers, to: u64) {
     registers.pc = to;
-}
-
-#[cfg(target_arch = "aarch64")]
-pub(super) fn stack_pointer(registers: &Registers) -> u64 {
-    registers.sp
 }

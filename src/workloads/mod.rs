@@ -16,7 +16,7 @@ pub use spec::{MAX_COPY_LEN, Name, Spec, SpecError, Variant};
 
 /// One operation whose speed may depend on where its stack frame lies.
 ///
-/// Implement it to time your own code at every phase; [`crate::phase`] takes a closure where the
+/// Implement it to time your own code at every phase; [`crate::phase()`] takes a closure where the
 /// frame does not matter.
 pub trait Workload {
     /// What the operation keeps in the timed loop's stack frame: its buffers, or `()`.

@@ -1,7 +1,7 @@
 //! `report.html`: one self-contained page, of one run or of several.
 //!
 //! No network, no fonts, no script: the page is text, tables and inline SVG with a style sheet for
-//! light, dark and paper. Rust builds [`Section`]s (only those whose data exist), the template lays
+//! light, dark and paper. Rust builds sections (only those whose data exist), the template lays
 //! them out and escapes every text; charts and tables of foreign documents arrive already escaped.
 
 mod compare;
