@@ -246,7 +246,7 @@ fn a_hanging_command_is_ended_with_everything_it_started() {
     let marker = format!("7{}", std::process::id());
     let start = Instant::now();
     let script = format!("sleep {marker} & sleep {marker}");
-    hopeless(&["--timeout", "0.3"], &script, "it did not end within");
+    hopeless(&["--timeout", "0.3"], &script, "it did not end within 0.3 s");
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert!(!running(&marker), "nothing of it is left");
 }

@@ -243,11 +243,14 @@ unsafe fn say(descriptor: RawFd, kind: u8) {
 }
 
 /// From now on processes whose parent ends become children of this one instead of init's, so that
-/// what a command leaves behind can be found and ended.
+/// what a command leaves behind can be found and ended; and ended children wait to be asked for
+/// their status, also where whoever started this program ignores them.
 ///
 /// # Errors
 /// Where the kernel does not know the request.
 pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: the default disposition of a signal that by default does nothing.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     Ok(nix::sys::prctl::set_child_subreaper(true)?)
 }
 

@@ -20,10 +20,10 @@ pub enum LaunchFailure {
         last: String,
     },
     /// It did not end in time, and was ended with everything it started.
-    #[error("it did not end within {seconds} s and was ended")]
+    #[error("it did not end within {} s and was ended", .time.as_secs_f64())]
     TimedOut {
         /// The time it had.
-        seconds: u64,
+        time: std::time::Duration,
     },
     /// It ended, but processes that it started went on; they were ended.
     #[error("it left {processes} running that it had started, which were ended")]

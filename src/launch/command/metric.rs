@@ -60,6 +60,11 @@ impl Metric {
         Ok(Metric { pattern })
     }
 
+    /// Whether anything in one line matches.
+    pub(super) fn is_in(&self, line: &[u8]) -> bool {
+        self.pattern.is_match(line)
+    }
+
     /// The texts that match in one line: the first group, and the word that follows it, which may
     /// be its unit.
     pub(super) fn matches<'l>(

@@ -5,8 +5,10 @@ use super::metric::{Figure, Metric, figure};
 
 /// A longer line is cut: what follows is not searched.
 const LONGEST_LINE: usize = 64 << 10;
-/// How much of a line a message shows.
-const SHOWN: usize = 200;
+/// How many characters of a line a message shows.
+const SHOWN: usize = 120;
+/// How much of what is passed over is looked at for its last line.
+const ENDING: usize = 4 << 10;
 
 /// One stream of a command.
 ///
@@ -18,13 +20,24 @@ pub(super) struct Stream {
     line: Vec<u8>,
     /// Where in the line the next byte goes.
     at: usize,
-    last: String,
+    /// The last line that was not empty.
+    last: Vec<u8>,
+}
+
+/// What a message shows of a text that a command printed.
+fn shortened(text: &str) -> String {
+    let text = text.trim();
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 impl Stream {
     /// Takes what was read.
     pub(super) fn take(&mut self, bytes: &[u8], matches: &mut Matches<'_>) {
-        let mut rest = bytes;
+        let mut rest = if matches.wanted() { bytes } else { self.end_of(bytes) };
         while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
             self.append(&rest[..at]);
             if rest[at] == b'\n' {
@@ -35,6 +48,20 @@ impl Stream {
             rest = &rest[at + 1..];
         }
         self.append(rest);
+    }
+
+    /// Where nothing is searched for only the last line counts: all but the end is passed over, so
+    /// that a command which prints much is not held up.
+    fn end_of<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let passed = bytes.len().saturating_sub(ENDING);
+        match memchr::memrchr(b'\n', &bytes[..passed]) {
+            Some(at) => {
+                self.line.clear();
+                self.at = 0;
+                &bytes[at + 1..]
+            }
+            None => bytes,
+        }
     }
 
     fn append(&mut self, bytes: &[u8]) {
@@ -48,9 +75,8 @@ impl Stream {
     fn end_line(&mut self, matches: &mut Matches<'_>) {
         self.at = 0;
         matches.search(&self.line);
-        let shown = String::from_utf8_lossy(&self.line[..self.line.len().min(SHOWN)]);
-        if !shown.trim().is_empty() {
-            self.last = shown.trim().to_owned();
+        if !self.line.trim_ascii().is_empty() {
+            std::mem::swap(&mut self.line, &mut self.last);
         }
         self.line.clear();
     }
@@ -60,7 +86,7 @@ impl Stream {
         if !self.line.is_empty() {
             self.end_line(matches);
         }
-        std::mem::take(&mut self.last)
+        shortened(&String::from_utf8_lossy(&std::mem::take(&mut self.last)))
     }
 }
 
@@ -76,8 +102,17 @@ impl<'m> Matches<'m> {
         Matches { metric, found: Vec::new() }
     }
 
+    /// Whether anything is still searched for.
+    fn wanted(&self) -> bool {
+        self.metric.is_some() && self.found.len() < 2
+    }
+
     fn search(&mut self, line: &[u8]) {
         let Some(metric) = self.metric.filter(|_| self.found.len() < 2) else { return };
+        // By far the most lines: finding groups costs several times as much as finding none.
+        if !metric.is_in(line) {
+            return;
+        }
         let room = 2 - self.found.len();
         self.found.extend(metric.matches(line).take(room));
     }
@@ -91,11 +126,12 @@ impl<'m> Matches<'m> {
             [] => Err(LaunchFailure::NoMatch),
             [(text, next)] => match figure(text, next) {
                 Some(figure) => Ok(Some(figure)),
-                None => Err(LaunchFailure::NotAFigure { text: text.clone() }),
+                None => Err(LaunchFailure::NotAFigure { text: shortened(text) }),
             },
-            [(first, _), (second, _), ..] => {
-                Err(LaunchFailure::SeveralMatches { first: first.clone(), second: second.clone() })
-            }
+            [(first, _), (second, _), ..] => Err(LaunchFailure::SeveralMatches {
+                first: shortened(first),
+                second: shortened(second),
+            }),
         }
     }
 }
@@ -154,6 +190,20 @@ mod tests {
         let piece = vec![b'x'; 1 << 20];
         (0..16).for_each(|_| stream.take(&piece, &mut matches));
         assert!(stream.line.capacity() <= 2 * LONGEST_LINE, "{}", stream.line.capacity());
-        assert_eq!(stream.finish(&mut matches).len(), SHOWN);
+        let shown = stream.finish(&mut matches);
+        assert!(shown.chars().count() == SHOWN + 1 && shown.ends_with("x…"), "{shown}");
+    }
+
+    #[test]
+    fn the_last_line_is_kept_whether_lines_are_searched_or_passed_over() {
+        let text: String = (0..20_000).map(|line| format!("{line}\n\n")).collect();
+        let metric = Metric::new("(nothing)").expect("is a pattern");
+        for metric in [None, Some(&metric)] {
+            for piece in [1, 7, 4096, 5000, 65_536] {
+                let (mut matches, mut stream) = (Matches::of(metric), Stream::default());
+                text.as_bytes().chunks(piece).for_each(|part| stream.take(part, &mut matches));
+                assert_eq!(stream.finish(&mut matches), "19999", "pieces of {piece}");
+            }
+        }
     }
 }

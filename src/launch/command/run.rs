@@ -233,7 +233,7 @@ impl Runner {
         drain(&mut running.pipes, &mut streams, &mut matches);
         let [_, last] = streams.map(|mut stream| stream.finish(&mut matches));
         let figure = match outcome {
-            None => Err(LaunchFailure::TimedOut { seconds: self.options.timeout.as_secs() }),
+            None => Err(LaunchFailure::TimedOut { time: self.options.timeout }),
             Some((_, status)) => verdict_on(status, last, left).and_then(|()| matches.figure()),
         };
         let (events, running_ratio) = match &mut running.counters {

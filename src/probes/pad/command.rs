@@ -12,6 +12,8 @@ use crate::sample::{Params, Placement, Sample, SampleKey, Sink, Status};
 
 /// So many failures, and no success, end a sweep: the command does not work here.
 const HOPELESS: usize = 3;
+/// So many failures are told one by one.
+const TOLD: usize = 20;
 /// What the stack's address is taken modulo where it is the placement itself.
 const TWO_PAGES: u64 = 8192;
 /// The name of a foreign command in the column `workload`.
@@ -157,7 +159,12 @@ impl<'a> CommandCampaign<'a> {
             Some(value) => format!("launch {} at padding {value}", planned.launch),
             None => format!("launch {}", planned.launch),
         };
-        self.talk.warning(&format!("{place}: {failure}; {}", failure.remedy()));
+        let told = self.sweep.failed.len();
+        if told < TOLD {
+            self.talk.warning(&format!("{place}: {failure}; {}", failure.remedy()));
+        } else if told == TOLD {
+            self.talk.warning("further failures are not told here; samples.csv marks each launch");
+        }
         self.sweep.first_failure.get_or_insert_with(|| (place, failure.clone()));
         self.sweep.failed.push(FailedLaunch {
             launch: planned.launch,
