@@ -4,6 +4,8 @@
 //! placements, and from the simultaneous interval of all differences between classes to a verdict.
 //! `docs/method.md` describes each step and its source.
 
+mod agreement;
+mod average;
 mod bands;
 mod cells;
 mod confounding;
@@ -13,6 +15,7 @@ mod judge;
 mod launches;
 mod location;
 mod periods;
+mod placed;
 mod polish;
 mod reasons;
 mod robust;
@@ -26,7 +29,12 @@ mod twins;
 mod verdict;
 mod visits;
 
+pub use agreement::{Agreement, agreement};
+pub use average::{Factor, LayoutAverage, factor, layout_average};
 pub use judge::{Options, judge, judge_all};
+pub use placed::{
+    PlacedLaunch, ResidueControl, placed_launches, residue_control, unexplained_speeds,
+};
 pub use series::{Observation, Series, SeriesKey};
 pub use speeds::{
     LaunchFigure, Speed, Speeds, chance, is_unplaced, judge_launches, launch_figures, speeds,

@@ -16,6 +16,8 @@ mod gate;
 mod machine;
 mod output;
 #[cfg(target_os = "linux")]
+mod pad;
+#[cfg(target_os = "linux")]
 mod phase;
 mod report;
 #[cfg(target_os = "linux")]
@@ -95,6 +97,8 @@ enum Command {
     /// What is known of this host, and what would disturb a measurement
     #[cfg(target_os = "linux")]
     Machine(machine::MachineArgs),
+    #[cfg(target_os = "linux")]
+    Pad(pad::PadArgs),
     /// The trampoline grid: one workload at every stack phase
     #[cfg(target_os = "linux")]
     Phase(phase::PhaseArgs),
@@ -114,6 +118,8 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         Command::Forwarding(args) => forwarding::run(&args, output),
         #[cfg(target_os = "linux")]
         Command::Machine(args) => machine::run(&args, output),
+        #[cfg(target_os = "linux")]
+        Command::Pad(args) => pad::run(&args, output),
         #[cfg(target_os = "linux")]
         Command::Phase(args) => phase::run(&args, output),
         Command::Report(args) => report::run(args, output),
@@ -136,9 +142,10 @@ stackphase: does this code's speed depend on where its stack was put?
 /// Parses `args`, runs the subcommand, and maps what came of it to an exit status.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
-    // A worker must reach its work by the same short way in every launch.
+    // A worker must reach its work by the same short way in every launch. A second argument means
+    // nothing but its length.
     #[cfg(target_os = "linux")]
-    if args.len() == 2 && args[1] == crate::launch::WORKER_COMMAND {
+    if matches!(args.len(), 2 | 3) && args[1] == crate::launch::WORKER_COMMAND {
         return match crate::launch::serve() {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => Output::new(false, ColorWhen::Never).fail(&failure),

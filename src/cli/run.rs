@@ -128,12 +128,23 @@ pub fn plan_document(plan: &impl Serialize) -> serde_json::Value {
     })
 }
 
-/// What was typed, with this program by its name: the exact way to repeat a run. Reports redact a
-/// foreign command's arguments in it.
+/// What was typed, with this program by its name: the exact way to repeat a run. A foreign command
+/// stands there by its program's name alone, unless its arguments are to be kept.
 fn command_line() -> String {
     let arguments = std::env::args_os().skip(1);
-    let words = arguments.map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("stackphase".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let (ours, command) = words.split_at(end);
+    let mut shown = vec!["stackphase".to_owned()];
+    shown.extend_from_slice(ours);
+    if ours.iter().any(|word| word == "--no-redact") {
+        shown.extend_from_slice(command);
+    } else if let [dashes, program, arguments @ ..] = command {
+        let name = program.rsplit('/').next().unwrap_or(program);
+        shown.extend([dashes.clone(), name.to_owned()]);
+        shown.extend((!arguments.is_empty()).then(|| "…".to_owned()));
+    }
+    shown.join(" ")
 }
 
 /// Warnings and progress on stderr.

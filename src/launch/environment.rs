@@ -1,6 +1,8 @@
-//! The environment of a launch: nothing but what is asked for, and of known length.
+//! What surrounds a launch and moves its stack: an environment of nothing but what is asked for and
+//! of known length, and, where they are the axis, an added argument and a longer path.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The variable whose only meaning is its length.
 const PAD: &str = "PAD";
@@ -10,12 +12,17 @@ const PAD: &str = "PAD";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: Vec<(OsString, OsString)>,
+    argument: Option<usize>,
+    path_padding: usize,
 }
 
 impl Environment {
     /// `PAD` alone, of `bytes` bytes.
     pub fn padded(bytes: usize) -> Self {
-        Environment { variables: vec![(PAD.into(), "x".repeat(bytes).into())] }
+        Environment {
+            variables: vec![(PAD.into(), "x".repeat(bytes).into())],
+            ..Environment::default()
+        }
     }
 
     /// `name=value` besides a padding that brings the block to the length that it has with `PAD`
@@ -34,6 +41,32 @@ impl Environment {
     /// means anything.
     pub fn neutral(bytes: usize) -> Option<Self> {
         Environment::with_variable("N", "", bytes)
+    }
+
+    /// The same with one more argument, of `bytes` bytes.
+    pub fn with_argument(self, bytes: usize) -> Self {
+        Environment { argument: Some(bytes), ..self }
+    }
+
+    /// The same with a path to the program that is `bytes` bytes longer.
+    pub fn with_longer_path(self, bytes: usize) -> Self {
+        Environment { path_padding: bytes, ..self }
+    }
+
+    /// The added argument: nothing but its length.
+    pub fn argument(&self) -> Option<String> {
+        self.argument.map(|bytes| "x".repeat(bytes))
+    }
+
+    /// `path`, longer by as many bytes as were asked for: the kernel takes any number of slashes
+    /// for one, and copies the path to the stack as it was given. A path without a slash stays.
+    pub fn longer(&self, path: &OsStr) -> OsString {
+        let bytes = path.as_bytes();
+        let Some(slash) = bytes.iter().rposition(|&byte| byte == b'/') else {
+            return path.to_owned();
+        };
+        let slashes = vec![b'/'; self.path_padding];
+        OsString::from_vec([&bytes[..slash], &slashes, &bytes[slash..]].concat())
     }
 
     /// The variables in order.
@@ -60,6 +93,18 @@ mod tests {
         }
         assert_eq!(neutral, Some((256 + 5, 2)));
         assert_eq!(Environment::with_variable("LONG", &"x".repeat(300), 256), None);
+    }
+
+    #[test]
+    fn a_longer_path_names_the_same_file() -> std::io::Result<()> {
+        for bytes in [0, 1, 17, 300] {
+            let environment = Environment::padded(0).with_longer_path(bytes);
+            let longer = environment.longer(OsStr::new("/proc/self/stat"));
+            assert_eq!(longer.len(), "/proc/self/stat".len() + bytes);
+            std::fs::read(&longer)?;
+        }
+        assert_eq!(Environment::padded(0).with_longer_path(3).longer(OsStr::new("sh")), "sh");
+        Ok(())
     }
 
     #[test]

@@ -14,11 +14,14 @@ use crate::block::{
 };
 use crate::kernels::clear_upper_lanes;
 use crate::placement::ProcessStack;
-use crate::sample::Sample;
+use crate::sample::{Placement, Sample};
 use crate::sys::copy::CopyRoutine;
 
 /// Guard readings before the first block: some milliseconds in which a clock that was down comes up.
 const GUARD_READINGS: usize = 200;
+
+/// What the stack's address is taken modulo where it is the placement itself.
+const TWO_PAGES: u64 = 8192;
 
 /// What a grid has to say while it runs.
 #[derive(Debug)]
@@ -180,12 +183,18 @@ impl<'a> Grid<'a> {
     fn describe(&self, index: usize, round: u32, entry: Entry) -> Sample {
         let job = self.job;
         let name = job.workload();
-        let value = job.placements[index];
+        let value = match job.placement {
+            Placement::Aslr => {
+                let start = self.stack.map_or(entry.sp as u64, |stack| stack.start);
+                (start % TWO_PAGES) as i64
+            }
+            _ => job.placements[index],
+        };
         let mut sample = Sample::new(&job.probe, name, job.placement, value, job.launch, round);
         let input = self.timed.input_address();
         sample.len = job.sample_len();
         sample.arm.clone_from(&job.arm);
-        sample.order = Some(self.visited);
+        sample.order = Some(job.order_from + self.visited);
         sample.sp = Some(entry.sp as u64);
         let located = || self.located[index].as_ref()?.address_at(entry.sp);
         sample.buf = entry.buf.map(|buf| buf as u64).or_else(located);

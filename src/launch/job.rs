@@ -34,7 +34,8 @@ pub struct GridJob {
     pub placement: Placement,
     /// The trampoline's alignment (`page` or `line`); `None` runs where the stack happens to be.
     pub alignment: Option<String>,
-    /// The placements: shifts, or the one value that this launch stands for.
+    /// The placements: shifts, or the one value that this launch stands for. Under randomisation
+    /// one of any value: the worker puts what it found in its place.
     pub placements: Vec<i64>,
     /// The column `params`.
     pub params: Params,
@@ -54,6 +55,10 @@ pub struct GridJob {
     pub guard_best: Option<GuardReading>,
     /// Run on a spawned thread instead of the main one.
     pub on_thread: bool,
+    /// What `order` is counted from: launches that carry the placement are numbered through, so
+    /// that their order in the run is recorded.
+    #[serde(default)]
+    pub order_from: u64,
     /// `(round, placement)` pairs that a resumed run already has.
     #[serde(default)]
     pub finished: Vec<(u32, i64)>,
@@ -84,7 +89,16 @@ impl GridJob {
                     && key.launch == self.launch
                     && key.params == self.params
             })
-            .map(|key| (key.round, key.placement_value))
+            .filter_map(|key| match (self.placement, self.placements.first()) {
+                // Under randomisation the placement is found, not planned: the launch's number
+                // tells.
+                (Placement::Aslr, Some(&planned)) => Some((key.round, planned)),
+                // A sweep by launch has jobs of one launch number at other placements.
+                _ => self
+                    .placements
+                    .contains(&key.placement_value)
+                    .then_some((key.round, key.placement_value)),
+            })
             .collect();
     }
 

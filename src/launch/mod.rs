@@ -5,6 +5,7 @@
 //! inherited descriptor; its standard output stays free. The parent ends the whole process group
 //! when a worker falls silent.
 
+pub mod command;
 mod environment;
 mod executable;
 mod grid;

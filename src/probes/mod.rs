@@ -6,6 +6,7 @@ pub mod check;
 pub mod controls;
 pub mod forwarding;
 pub mod in_process;
+pub mod pad;
 pub mod phase;
 pub mod sensitivity;
 

@@ -10,6 +10,9 @@ pub mod copy;
 #[cfg(target_os = "linux")]
 pub mod descriptor;
 #[cfg(target_os = "linux")]
+pub mod exec;
+#[cfg(target_os = "linux")]
+pub mod filter;
 pub mod fresh_pages;
 #[cfg(target_os = "linux")]
 pub mod image;
