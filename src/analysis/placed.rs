@@ -24,13 +24,8 @@ pub struct PlacedLaunch {
     pub predicted_band: Option<usize>,
     /// The band nearest to its figure.
     pub band: Option<usize>,
-}
-
-impl PlacedLaunch {
-    /// Whether it is in the band that its residue predicts; `None` where nothing was predicted.
-    pub fn held(&self) -> Option<bool> {
-        Some(self.predicted_band? == self.band?)
-    }
+    /// Whether it is in the band that its residue predicts; `null` where nothing was predicted.
+    pub held: Option<bool>,
 }
 
 /// Every launch of a series that was judged to `verdict`, in the order of launch and placement.
@@ -51,13 +46,16 @@ pub fn placed_launches(series: &Series, verdict: &Verdict) -> Vec<PlacedLaunch> 
     of.into_iter()
         .map(|((launch, placement), (mut figures, residue))| {
             let figure = super::robust::median(&mut figures);
+            let predicted_band = bands.and_then(|bands| predicted(bands, residue?));
+            let band = bands.and_then(|bands| nearest(bands, figure));
             PlacedLaunch {
                 launch,
                 placement,
                 residue,
                 figure,
-                predicted_band: bands.and_then(|bands| predicted(bands, residue?)),
-                band: bands.and_then(|bands| nearest(bands, figure)),
+                predicted_band,
+                band,
+                held: predicted_band.zip(band).map(|(predicted, met)| predicted == met),
             }
         })
         .collect()
@@ -204,7 +202,7 @@ mod tests {
         assert_eq!(placed.len(), 108);
         let out: Vec<(u32, i64)> = placed
             .iter()
-            .filter(|launch| launch.held() == Some(false))
+            .filter(|launch| launch.held == Some(false))
             .map(|launch| (launch.launch, launch.placement))
             .collect();
         assert_eq!(out, [(1, 64)]);

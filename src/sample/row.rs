@@ -56,7 +56,8 @@ pub struct Sample {
     pub placement: Placement,
     /// The placement, in the unit of [`Placement`].
     pub placement_value: i64,
-    /// The process, from 0.
+    /// The process, from 0; in a sweep that gives each placement a process of its own, the pass over
+    /// all of them.
     pub launch: u32,
     /// The visit to every placement that this block belongs to, from 0.
     pub round: u32,

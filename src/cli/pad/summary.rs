@@ -215,7 +215,7 @@ impl Summary {
                 listed.of
             ));
             lines.extend(by_residue(&listed.launches));
-            let out = listed.launches.iter().filter(|launch| launch.held() == Some(false));
+            let out = listed.launches.iter().filter(|launch| launch.held == Some(false));
             for launch in out.take(LISTED) {
                 let residue = launch.residue.map_or("unknown".to_owned(), |r| r.to_string());
                 lines.push(format!(
@@ -269,7 +269,7 @@ fn by_residue(launches: &[PlacedLaunch]) -> Vec<String> {
     let line = |residue: u64| {
         let of = || launches.iter().filter(move |launch| launch.residue == Some(residue));
         let band = of().find_map(|launch| launch.predicted_band)?;
-        let held = of().filter(|launch| launch.held() == Some(true)).count();
+        let held = of().filter(|launch| launch.held == Some(true)).count();
         Some(format!(
             "  residue {residue}: band {} predicted, {held} of {}",
             band + 1,
@@ -361,7 +361,7 @@ fn failed(samples: &[Sample], measured: &Measured) -> Vec<FailedLaunch> {
 
 fn list(series: &Series, verdict: &Verdict) -> Listed {
     let launches = placed_launches(series, verdict);
-    let predicted = || launches.iter().filter_map(PlacedLaunch::held);
+    let predicted = || launches.iter().filter_map(|launch| launch.held);
     let known = predicted().next().is_some();
     Listed {
         workload: series.key.workload.clone(),
