@@ -300,7 +300,8 @@ fn a_program_with_threads_is_told_apart() {
     let args = ["--quick", "--metric", "t=(.*)", "--json", "--", "sh", "-c", script, &program];
     let document = pad_common::document(&run.pad(&args), 0);
     assert!(document["threads"].is_null(), "{:#}", document["threads"]);
-    assert_eq!(document["verdicts"][0]["verdict"], "clear");
+    // On a busy machine every launch may be disturbed, and then nothing is clear.
+    assert_ne!(document["verdicts"][0]["verdict"], "affected");
 }
 
 /// A command as it is found on the machine, in one short launch.
