@@ -3,6 +3,7 @@
 mod args;
 mod measure;
 mod summary;
+mod text;
 
 pub use args::PadArgs;
 use summary::Summary;

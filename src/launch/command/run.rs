@@ -200,31 +200,15 @@ impl Runner {
         let process = running.started.process;
         let stack = u32::try_from(process).ok().and_then(|pid| ProcessStack::of(pid).ok());
         let off = randomisation_off(process);
-        let end = end_of(process);
         let mut watch = Watch::new(process, Instant::now());
         let mut matches = Matches::of(self.options.metric.as_ref());
         let mut streams = [Stream::default(), Stream::default()];
         let start = Instant::now();
         // It can be gone only if somebody else ended it, which its status will say.
         let _ = running.started.release();
-        let outcome = loop {
-            let now = Instant::now();
-            if let Some(stop) = stop_requested() {
-                self.end_everything(process);
-                return Err(stop);
-            }
-            if now - start > self.options.timeout {
-                break None;
-            }
-            watch.look_if_due(now);
-            let left = self.options.timeout.saturating_sub(now - start);
-            let wait = TICK.min(left).min(watch.due_in(now));
-            let over = wait_for(&running.pipes, end.as_ref(), wait);
-            drain(&mut running.pipes, &mut streams, &mut matches);
-            if over && let Some(ended) = has_ended(process) {
-                break Some((Instant::now(), ended));
-            }
-        };
+        let outcome = self.wait(&mut running.pipes, process, start, &mut watch, |pipes| {
+            drain(pipes, &mut streams, &mut matches);
+        })?;
         watch.look();
         let cpu = last_processor(process);
         let wall = outcome.map_or(start.elapsed(), |(at, _)| at - start);
@@ -253,6 +237,41 @@ impl Runner {
             events,
             running_ratio,
         })
+    }
+
+    /// Waits for the end of a running command, looking at its tasks and taking what it prints;
+    /// `None` when its time was over before.
+    fn wait(
+        &self,
+        pipes: &mut [Option<File>; 2],
+        process: i32,
+        start: Instant,
+        watch: &mut Watch,
+        mut take: impl FnMut(&mut [Option<File>; 2]),
+    ) -> Result<Option<(Instant, WaitStatus)>, Stop> {
+        let end = end_of(process);
+        loop {
+            let now = Instant::now();
+            if let Some(stop) = stop_requested() {
+                self.end_everything(process);
+                return Err(stop);
+            }
+            if now - start > self.options.timeout {
+                return Ok(None);
+            }
+            watch.look_if_due(now);
+            let left = self.options.timeout.saturating_sub(now - start);
+            let wait = TICK.min(left).min(watch.due_in(now));
+            let over = wait_for(pipes, end.as_ref(), wait);
+            // Before anything else, which takes its time.
+            let at = Instant::now();
+            take(pipes);
+            if over && let Some(status) = has_ended(process) {
+                // Where the end itself does not wake this thread it was found only now.
+                let at = if end.is_some() { at } else { Instant::now() };
+                return Ok(Some((at, status)));
+            }
+        }
     }
 
     /// Ends the command, if it has not ended, and everything that it left; returns how many
