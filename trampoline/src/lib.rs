@@ -70,6 +70,10 @@ mod shim;
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "unsupported.rs")]
 mod target;
 
+// Where there is no trampoline there is nothing to test.
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests;
+
 pub use alignment::{Alignment, ParseAlignmentError};
 pub use error::ShiftError;
 pub use page::page_size;
