@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pairing::{Pair, Relation};
+use super::pairing::Relation;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-use super::run::Trace;
+use super::{pairing::Pair, run::Trace};
 
 /// Name and version of the document.
 pub const SCHEMA: &str = "stackphase/trace/1";

@@ -26,14 +26,18 @@ pub use linux::*;
 #[cfg(target_os = "linux")]
 mod elf;
 #[cfg(target_os = "linux")]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // for tracing, which is x86-64 only
 mod error;
 #[cfg(target_os = "linux")]
 mod mappings;
 #[cfg(target_os = "linux")]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // for tracing, which is x86-64 only
 mod program;
 #[cfg(target_os = "linux")]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // for tracing, which is x86-64 only
 mod reach;
 #[cfg(target_os = "linux")]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // for tracing, which is x86-64 only
 mod session;
 #[cfg(target_os = "linux")]
 mod symbols;

@@ -79,7 +79,8 @@ function!(
 //   kept  x29, x30, sp (put back from x29), all others untouched
 //
 // The stack pointer goes along page by page (4096 is the smallest page), so that the kernel sees an access
-// at the stack pointer, which grows the main stack, and never one far below it.
+// at the stack pointer, which grows the main stack, and never one far below it. It loads, as a store would
+// wipe out the frame record when there is nothing to reach for.
 function!(
     "stack_trampoline_v0_1_touch",
     "stp x29, x30, [sp, #-16]!",
@@ -91,11 +92,11 @@ function!(
     "2: cmp x0, #4096",
     "b.ls 3f",
     "sub sp, sp, #4096",
-    "str xzr, [sp]",
+    "ldr xzr, [sp]",
     "sub x0, x0, #4096",
     "b 2b",
     "3: sub sp, sp, x0",
-    "str xzr, [sp]",
+    "ldr xzr, [sp]",
     "mov sp, x29",
     "ldp x29, x30, [sp], #16",
     ".cfi_def_cfa 31, 0",

@@ -22,7 +22,7 @@ macro_rules! memory_loop {
                     $($line,)+
                     "subs {steps}, {steps}, #1",
                     "b.ne 2b",
-                    "/* {q} */",
+                    "/* {q} {v} */",
                     p = in(reg) start,
                     q = in(reg) start.add($second),
                     v = inout(reg) 1u64 => _,
