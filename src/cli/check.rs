@@ -5,15 +5,18 @@ use serde::Serialize;
 use super::run::{Counts, Run, StderrTalk, plan_document};
 use super::{Exit, Output, RunArgs};
 use crate::Failure;
-use crate::analysis::{Verdict, VerdictDocument, name_store_placement};
+use crate::analysis::{
+    Agreement, Options, Verdict, VerdictDocument, agreement, judge_all, name_store_placement,
+};
 use crate::counters::{Context, Standing, survey};
 use crate::machine::{Machine, pin};
-use crate::probes::check::Extent;
+use crate::probes::check::{CheckPlan, Extent};
 use crate::probes::controls::Controls;
-use crate::probes::phase::PhasePlan;
+use crate::probes::pad::settle;
 use crate::probes::{Campaign, Held, check, sensitivity};
-use crate::record::VERDICT;
+use crate::record::{RunDirectory, VERDICT, series_of};
 use crate::report::text;
+use crate::sample::{Grid, Placement};
 
 /// The schema of what `check --json` prints.
 const SCHEMA: &str = "stackphase/check/1";
@@ -27,7 +30,7 @@ const QUICK: Counts = Counts { rounds: 6, launches: 3 };
 #[derive(clap::Args)]
 #[command(
     after_help = "Defaults: 3 launches of 12 rounds; --quick: 3 launches of 6 rounds, without \
-the placement of plain copies.\n\n\
+the placement of plain copies; the padding sweep with one launch a padding instead of 3.\n\n\
 Examples:
   stackphase check                 measure, conclude, and keep report.md and report.html
   stackphase check --quick         a first answer within ten seconds
@@ -54,6 +57,8 @@ struct CheckDocument<'a> {
     /// Why there are no hardware counters, or which are proven.
     counters: CounterSummary,
     explanation: Option<serde_json::Value>,
+    /// Whether padding and trampoline say the same.
+    agreements: &'a [Agreement],
     verdicts: &'a [Verdict],
     /// Where the run is kept.
     directory: String,
@@ -83,7 +88,7 @@ pub fn run(args: &CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
     for disturbance in &run.machine.disturbances {
         output.warn(disturbance);
     }
-    let (sensitivity, counters) = beside(run.plan.cpu, run.plan.seed)?;
+    let (sensitivity, counters) = beside(run.plan.phase.cpu, run.plan.phase.seed)?;
     let launches = run.plan.launches(&run.finished);
     let mut talk = StderrTalk { output };
     let mut campaign = Campaign::new(&mut run.sink, &mut talk)?;
@@ -146,14 +151,15 @@ impl CounterSummary {
 
 fn conclude(
     args: &CheckArgs,
-    run: &Run<PhasePlan>,
+    run: &Run<CheckPlan>,
     held: &Held,
     sensitivity: Result<sensitivity::Sensitivity, String>,
     counters: CounterSummary,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let mut verdicts = super::judge_directory(&run.directory, run.plan.seed)?;
+    let mut verdicts = judged(&run.directory, run.plan.phase.seed)?;
     name_store_placement(&mut verdicts.verdicts);
+    let agreements = agreements(&verdicts.verdicts);
     let controls = Controls::gather(&verdicts.verdicts, sensitivity);
     run.directory.write_document(VERDICT, &verdicts)?;
     run.directory.write_document(CONTROLS, &controls)?;
@@ -167,11 +173,15 @@ fn conclude(
             controls: &controls,
             counters,
             explanation: None,
+            agreements: &agreements,
             verdicts: &verdicts.verdicts,
             directory: path.display().to_string(),
         })?;
     } else {
-        output.text(&as_text(&verdicts, &controls, &counters, run, output))?;
+        let mut lines = controls.sentences();
+        lines.extend(agreements.iter().map(|agreement| agreement.says.clone()));
+        lines.push(counters.sentence);
+        output.text(&as_text(&verdicts, lines, run, output))?;
     }
     Ok(match args.gate.exit(&verdicts) {
         // Without a control that sees a stall, "clear" is not proven.
@@ -180,11 +190,36 @@ fn conclude(
     })
 }
 
+/// Judges everything that was recorded; the guards of the sweep by the best of all of it.
+fn judged(directory: &RunDirectory, seed: u64) -> Result<VerdictDocument, Failure> {
+    let samples = directory.read_samples()?;
+    let (mut swept, mut samples): (Vec<_>, Vec<_>) =
+        samples.into_iter().partition(|sample| sample.placement == Placement::Pad);
+    settle(&mut swept);
+    samples.append(&mut swept);
+    Ok(judge_all(&series_of(&samples), &Options { seed, ..Options::default() }))
+}
+
+/// The sweep of each workload beside its line grid.
+fn agreements(verdicts: &[Verdict]) -> Vec<Agreement> {
+    let sweeps = verdicts.iter().filter(|verdict| verdict.placement == Placement::Pad);
+    sweeps
+        .filter_map(|sweep| {
+            let grid = verdicts.iter().find(|grid| {
+                grid.placement == Placement::Shift
+                    && grid.grid == Some(Grid::Line)
+                    && (&grid.workload, grid.len) == (&sweep.workload, sweep.len)
+                    && grid.arm == "default"
+            })?;
+            Some(agreement(sweep, grid))
+        })
+        .collect()
+}
+
 fn as_text(
     verdicts: &VerdictDocument,
-    controls: &Controls,
-    counters: &CounterSummary,
-    run: &Run<PhasePlan>,
+    mut lines: Vec<String>,
+    run: &Run<CheckPlan>,
     output: &Output,
 ) -> String {
     let options = output.text_options();
@@ -198,8 +233,6 @@ fn as_text(
     let fix = run.machine.blake3.has_the_fix().then(|| {
         "this build's blake3 has 64-byte-aligned block buffers already: the fix is in".to_owned()
     });
-    let mut lines = controls.sentences();
-    lines.push(counters.sentence.clone());
     lines.extend(fix);
     lines.push(machine);
     for line in lines {
