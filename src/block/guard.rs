@@ -4,11 +4,12 @@
 //! issue slots and not latency; a loop that saturates issue feels it at once. The block's own time
 //! never decides whether it was disturbed: that would select the fast rows.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::kernels::{dependent_chain, saturating_loop};
 
-/// A block is disturbed when either loop is this much above the run's best.
+/// A block is disturbed when either loop is this much above the run's usual best.
 pub const DISTURBED_ABOVE: f64 = 1.04;
 
 /// Steps of the two loops: some 5 and 2 µs, a thousandth of the way to hiding an interrupt.
@@ -45,44 +46,116 @@ impl GuardReading {
             saturating_ns: time(saturating_loop, SATURATING_STEPS),
         }
     }
+}
 
-    fn combine(self, other: Self, pick: fn(f64, f64) -> f64) -> Self {
-        GuardReading {
-            chain_ns: pick(self.chain_ns, other.chain_ns),
-            saturating_ns: pick(self.saturating_ns, other.saturating_ns),
+/// How often each level was read, in bins of half a percent.
+///
+/// The very best reading is no standard: a processor that boosts for a few milliseconds sets it, and
+/// every block at its usual clock would be disturbed. The standard is the range of 4 % that holds
+/// most of the readings, the faster one of equals; what lies above it is disturbed, and so is what
+/// lies below: it ran at another clock than the rest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Levels {
+    /// Bins from `first` on.
+    counts: VecDeque<u32>,
+    first: i32,
+}
+
+impl Levels {
+    const BIN: f64 = 1.005;
+
+    /// The bin of a reading, in ns.
+    pub fn bin(ns: f64) -> i32 {
+        (ns.max(f64::MIN_POSITIVE).ln() / Self::BIN.ln()).floor() as i32
+    }
+
+    /// Counts a reading.
+    pub fn add(&mut self, ns: f64, times: u32) {
+        let bin = Self::bin(ns);
+        // A reading a thousand times off says nothing of the standard, and would cost memory.
+        let room = (1000f64.ln() / Self::BIN.ln()) as i32;
+        if self.counts.is_empty() {
+            self.first = bin;
+        } else if (bin - self.first).abs() > room {
+            return;
         }
+        while bin < self.first {
+            self.counts.push_front(0);
+            self.first -= 1;
+        }
+        let index = (bin - self.first) as usize;
+        if index >= self.counts.len() {
+            self.counts.resize(index + 1, 0);
+        }
+        self.counts[index] += times;
+    }
+
+    /// Bins of the range that holds most readings, from its lowest occupied one on; `None` before
+    /// any reading.
+    pub fn standard(&self) -> Option<std::ops::RangeInclusive<i32>> {
+        let width = (DISTURBED_ABOVE.ln() / Self::BIN.ln()).floor() as usize;
+        let held = |start: usize| -> u32 { self.counts.iter().skip(start).take(width + 1).sum() };
+        let occupied = (0..self.counts.len()).filter(|&start| self.counts[start] > 0);
+        let best = occupied.fold(None, |best: Option<(usize, u32)>, start| {
+            let count = held(start);
+            if best.is_none_or(|(_, most)| count > most) { Some((start, count)) } else { best }
+        });
+        best.map(|(start, _)| {
+            let start = self.first + start as i32;
+            start..=start + width as i32
+        })
+    }
+
+    fn is_usual(&self, ns: f64) -> bool {
+        self.standard().is_none_or(|standard| standard.contains(&Self::bin(ns)))
     }
 }
 
-/// The best reading of a run so far, against which every block is held.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The usual readings of a run so far, against which every block is held.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Guard {
-    best: GuardReading,
+    chain: Levels,
+    saturating: Levels,
 }
 
 impl Guard {
-    /// Finds the best over `readings` (at least one), before anything is timed. `known` is the best
-    /// of earlier launches of the same arm.
+    /// Reads the guard `readings` times, before anything is timed. `known` is the standard of
+    /// earlier launches of the same arm, which counts as much.
     pub fn calibrate(readings: usize, known: Option<GuardReading>) -> Self {
-        let first = known.unwrap_or_else(GuardReading::take);
-        let best =
-            (0..readings).fold(first, |best, _| best.combine(GuardReading::take(), f64::min));
-        Guard { best }
+        let mut guard = Guard { chain: Levels::default(), saturating: Levels::default() };
+        if let Some(known) = known {
+            guard.learn(known, u32::try_from(readings.max(1)).unwrap_or(u32::MAX));
+        }
+        (0..readings).for_each(|_| guard.learn(GuardReading::take(), 1));
+        guard
     }
 
-    /// The best so far.
+    fn learn(&mut self, reading: GuardReading, times: u32) {
+        self.chain.add(reading.chain_ns, times);
+        self.saturating.add(reading.saturating_ns, times);
+    }
+
+    /// The lower ends of what is usual so far; infinite before any reading.
     pub fn best(&self) -> GuardReading {
-        self.best
+        let lowest = |levels: &Levels| {
+            levels.standard().map_or(f64::INFINITY, |bins| {
+                // The middle of the bin.
+                Levels::BIN.powf(f64::from(*bins.start()) + 0.5)
+            })
+        };
+        GuardReading { chain_ns: lowest(&self.chain), saturating_ns: lowest(&self.saturating) }
     }
 
     /// Judges the readings before and after a block, and learns from them. Returns the chain's mean
     /// (`guard_ns`) and whether the block was disturbed.
     pub fn judge(&mut self, before: GuardReading, after: GuardReading) -> (f64, bool) {
-        self.best = self.best.combine(before, f64::min).combine(after, f64::min);
-        let worst = before.combine(after, f64::max);
-        let disturbed = worst.chain_ns > self.best.chain_ns * DISTURBED_ABOVE
-            || worst.saturating_ns > self.best.saturating_ns * DISTURBED_ABOVE;
-        ((before.chain_ns + after.chain_ns) / 2.0, disturbed)
+        for reading in [before, after] {
+            self.learn(reading, 1);
+        }
+        let usual = [before, after].iter().all(|reading| {
+            self.chain.is_usual(reading.chain_ns) && self.saturating.is_usual(reading.saturating_ns)
+        });
+        ((before.chain_ns + after.chain_ns) / 2.0, !usual)
     }
 }
 
@@ -145,22 +218,43 @@ mod tests {
     }
 
     fn guard() -> Guard {
-        Guard { best: reading(10.0, 5.0) }
+        Guard::calibrate(0, None).after(&[reading(10.0, 5.0); 100])
+    }
+
+    impl Guard {
+        fn after(mut self, readings: &[GuardReading]) -> Self {
+            readings.iter().for_each(|&reading| self.learn(reading, 1));
+            self
+        }
     }
 
     #[test]
     fn either_loop_alone_marks_a_block() {
         assert_eq!(guard().judge(reading(10.0, 5.0), reading(10.2, 5.1)), (10.1, false));
-        assert!(guard().judge(reading(10.0, 5.0), reading(10.5, 5.0)).1, "the chain");
+        assert!(guard().judge(reading(10.0, 5.0), reading(10.6, 5.0)).1, "the chain");
         assert!(guard().judge(reading(10.0, 8.75), reading(10.0, 5.0)).1, "a sibling's load");
     }
 
     #[test]
-    fn a_better_reading_becomes_the_best() {
-        let mut guard = guard();
-        guard.judge(reading(9.0, 4.0), reading(9.0, 4.0));
-        assert_eq!(guard.best(), reading(9.0, 4.0));
-        assert!(guard.judge(reading(10.0, 4.0), reading(10.0, 4.0)).1);
+    fn a_short_boost_sets_no_standard() {
+        let mut guard = guard().after(&[reading(8.5, 4.2); 20]);
+        assert!(!guard.judge(reading(10.0, 5.0), reading(10.0, 5.0)).1, "the usual clock");
+        assert!(guard.judge(reading(8.5, 4.2), reading(8.5, 4.2)).1, "boosted");
+        let best = guard.best();
+        assert!((9.9..10.1).contains(&best.chain_ns) && (4.95..5.05).contains(&best.saturating_ns));
+    }
+
+    #[test]
+    fn a_lasting_better_clock_becomes_the_standard() {
+        let mut guard = guard().after(&[reading(8.5, 4.2); 110]);
+        assert!(guard.judge(reading(10.0, 5.0), reading(10.0, 5.0)).1);
+        assert!(!guard.judge(reading(8.5, 4.2), reading(8.5, 4.2)).1);
+    }
+
+    #[test]
+    fn absurd_readings_are_left_out() {
+        let mut guard = guard().after(&[reading(1e9, 1e-9), reading(0.0, f64::INFINITY)]);
+        assert!(!guard.judge(reading(10.0, 5.0), reading(10.0, 5.0)).1);
     }
 
     #[test]

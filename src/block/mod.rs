@@ -9,6 +9,6 @@ mod locate;
 mod timed;
 
 pub use calibration::{Clock, MIN_BLOCK, iterations_for};
-pub use guard::{DISTURBED_ABOVE, Guard, GuardReading, Occupancy};
+pub use guard::{DISTURBED_ABOVE, Guard, GuardReading, Levels, Occupancy};
 pub use locate::{Decider, Found, Located, Locator, first_written};
 pub use timed::{Entry, Loop, Place, PlaceError, Timed, run_at};

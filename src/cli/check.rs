@@ -179,7 +179,9 @@ fn conclude(
         })?;
     } else {
         let mut lines = controls.sentences();
-        lines.extend(agreements.iter().map(|agreement| agreement.says.clone()));
+        lines.extend(agreements.iter().map(|agreement| {
+            format!("padding beside trampoline, {}: {}", agreement.workload, agreement.says)
+        }));
         lines.push(counters.sentence);
         output.text(&as_text(&verdicts, lines, run, output))?;
     }

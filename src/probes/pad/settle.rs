@@ -1,27 +1,31 @@
-//! Judging the guards of a whole sweep by the best of all of it.
+//! Judging the guards of a whole sweep by what is usual in all of it.
 //!
-//! A worker compares its guard with the best of the launches before it, so that the first launches
+//! A worker compares its guard with what was usual in the launches before it, so that the first launches
 //! of a run are judged by little. In a grid that hardly matters, since each launch visits every
 //! placement; in a sweep a launch is one placement, and one at a lower clock would stand for it.
 
 use std::collections::HashMap;
 
-use crate::block::DISTURBED_ABOVE;
+use crate::block::Levels;
 use crate::sample::Sample;
 
-/// Marks every block as disturbed whose guard is as far above the best of its arm as a worker would
-/// not have let pass had it known. Blocks that are marked already stay so.
+/// Marks every block as disturbed whose guard lies outside the range that is usual in its arm, as a
+/// worker would not have let pass had it known. Blocks that are marked already stay so.
 pub fn settle(samples: &mut [Sample]) {
-    let mut best: HashMap<String, f64> = HashMap::new();
+    let mut usual: HashMap<String, Levels> = HashMap::new();
     for sample in samples.iter() {
         if let Some(guard) = sample.guard_ns {
-            let best = best.entry(sample.arm.clone()).or_insert(guard);
-            *best = best.min(guard);
+            usual.entry(sample.arm.clone()).or_default().add(guard, 1);
         }
     }
+    // The range is found once an arm, not once a block.
+    let usual: HashMap<String, _> =
+        usual.into_iter().map(|(arm, levels)| (arm, levels.standard())).collect();
     for sample in samples {
-        let (Some(guard), Some(best)) = (sample.guard_ns, best.get(&sample.arm)) else { continue };
-        if guard > DISTURBED_ABOVE * best {
+        let (Some(guard), Some(Some(usual))) = (sample.guard_ns, usual.get(&sample.arm)) else {
+            continue;
+        };
+        if !usual.contains(&Levels::bin(guard)) {
             sample.disturbed = Some(true);
         }
     }
@@ -46,11 +50,12 @@ mod tests {
             sample("a", Some(18.9), false),
             sample("a", Some(16.1), false),
             sample("a", Some(16.0), true),
+            sample("a", Some(16.05), false),
             sample("b", Some(18.9), false),
             sample("a", None, false),
         ];
         settle(&mut samples);
         let marks: Vec<_> = samples.iter().map(|sample| sample.disturbed).collect();
-        assert_eq!(marks, [Some(true), Some(false), Some(true), Some(false), None]);
+        assert_eq!(marks, [Some(true), Some(false), Some(true), Some(false), Some(false), None]);
     }
 }
