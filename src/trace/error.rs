@@ -46,6 +46,24 @@ pub enum TraceError {
         /// What may explain it, with a leading separator, or nothing.
         hint: String,
     },
+    /// The child that calls a workload ended in the middle of it.
+    #[error("the child that calls the workload {ending} before the call returned")]
+    Ended {
+        /// How it ended.
+        ending: String,
+    },
+    /// The call takes more steps than was allowed.
+    #[error("the call takes more than {0} steps")]
+    TooLong(u64),
+    /// The stack cannot be put there.
+    #[error(transparent)]
+    Place(#[from] crate::block::PlaceError),
+    /// There is no such workload.
+    #[error(transparent)]
+    Workload(#[from] crate::workloads::SpecError),
+    /// No thread could be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(String),
     /// The system refused something in between.
     #[error("tracing broke off while {during}: {error}")]
     System {
@@ -81,13 +99,21 @@ impl TraceError {
             TraceError::NotReached { .. } => {
                 "choose arguments with which the program calls it, or a smaller --call"
             }
+            TraceError::Ended { .. } => "try again; report this as a fault if it stays",
+            TraceError::TooLong(_) => "choose a smaller --len, or allow more with --max-steps",
+            TraceError::Place(_) => "give a shift that is a multiple of 16, up to 131072",
+            TraceError::Workload(_) => "choose another length or workload",
+            TraceError::Thread(_) => "raise the limit on threads",
             TraceError::System { .. } => "see the error's text",
         }
     }
 
     /// The failure as a person reads it, `place` being the program.
     pub fn at(self, place: impl Into<String>) -> Failure {
-        Failure::new(self.to_string(), place, self.remedy())
+        let failure = Failure::new(self.to_string(), place, self.remedy());
+        // What was asked for cannot be, whatever the machine.
+        let usage = matches!(self, TraceError::Place(_) | TraceError::Workload(_));
+        if usage { Failure { usage, ..failure } } else { failure }
     }
 }
 

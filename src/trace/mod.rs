@@ -17,6 +17,7 @@ mod linux {
     //! What needs a process to look into.
     pub use super::error::TraceError;
     pub use super::mappings::{Mapping, entry_point, executable, mappings};
+    pub use super::own::{Count, count_instructions};
     pub use super::reach::Target;
     pub use super::symbols::{Found, Place, Symbols};
 }
@@ -29,6 +30,8 @@ mod elf;
 mod error;
 #[cfg(target_os = "linux")]
 mod mappings;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod own;
 #[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
