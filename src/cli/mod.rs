@@ -23,6 +23,8 @@ mod run;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod trace;
 mod verdicts;
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+mod x86_only;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -103,6 +105,9 @@ enum Command {
     Counters(counters::Args),
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Trace(trace::TraceArgs),
+    /// Single-step one call (x86-64 Linux only)
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    Trace(x86_only::Args),
     Analyze(analyze::AnalyzeArgs),
 }
 
@@ -121,6 +126,8 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         Command::Counters(args) => counters::run(&args, output),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Command::Trace(args) => trace::run(&args, output),
+        #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+        Command::Trace(_) => x86_only::run("trace", output),
         Command::Analyze(args) => analyze::run(&args, output),
     }
 }

@@ -8,7 +8,7 @@ mod access;
 mod document;
 mod pairing;
 
-pub use access::{Access, AccessKind, Step};
+pub use access::{Access, AccessKind, Step, Touch};
 pub use document::{PairEntry, SCHEMA, Site, TraceDocument};
 pub use pairing::{Pair, Pairing, Relation, StoreSite};
 
@@ -55,6 +55,8 @@ mod vectors;
 mod walk;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub use run::{Event, EventSink, Limits, MOST_STEPS, Request, Trace, WINDOW, trace_program};
+pub use run::{
+    Event, EventSink, Limits, MOST_STEPS, Request, Trace, WINDOW, trace_program, trace_workload,
+};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use walk::{Observer, Walked};

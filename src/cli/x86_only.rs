@@ -1,0 +1,25 @@
+//! What decodes x86-64 instructions, on a machine of another kind: refused in one line.
+
+use std::ffi::OsString;
+
+use super::{Exit, Output};
+use crate::Failure;
+
+/// Whatever was asked.
+#[derive(clap::Args)]
+pub struct Args {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _rest: Vec<OsString>,
+}
+
+/// Refuses.
+///
+/// # Errors
+/// Always.
+pub fn run(command: &str, _output: &mut Output) -> Result<Exit, Failure> {
+    Err(Failure::new(
+        format!("`{command}` decodes x86-64 instructions under Linux, and this is another machine"),
+        format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        "run it on an x86-64 Linux machine; `stackphase phase` measures here as well",
+    ))
+}
