@@ -11,6 +11,7 @@ use crate::machine::{Machine, pin};
 use crate::probes::check::Extent;
 use crate::probes::controls::Controls;
 use crate::probes::phase::PhasePlan;
+use crate::probes::retired::count_into;
 use crate::probes::{Campaign, Held, check, sensitivity};
 use crate::record::VERDICT;
 use crate::report::text;
@@ -154,6 +155,9 @@ fn conclude(
 ) -> Result<Exit, Failure> {
     let mut verdicts = super::judge_directory(&run.directory, run.plan.seed)?;
     name_store_placement(&mut verdicts.verdicts);
+    if let Some(why) = count_into(&mut verdicts, if args.run.quick { 4 } else { 16 }) {
+        output.warn(&why.to_string());
+    }
     let controls = Controls::gather(&verdicts.verdicts, sensitivity);
     run.directory.write_document(VERDICT, &verdicts)?;
     run.directory.write_document(CONTROLS, &controls)?;

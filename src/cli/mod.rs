@@ -23,6 +23,8 @@ mod run;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod trace;
 mod verdicts;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod writer;
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 mod x86_only;
 
@@ -108,6 +110,11 @@ enum Command {
     /// Single-step one call (x86-64 Linux only)
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     Trace(x86_only::Args),
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Writer(writer::WriterArgs),
+    /// Watch who writes a buffer (x86-64 Linux only)
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    Writer(x86_only::Args),
     Analyze(analyze::AnalyzeArgs),
 }
 
@@ -128,6 +135,10 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         Command::Trace(args) => trace::run(&args, output),
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
         Command::Trace(_) => x86_only::run("trace", output),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Command::Writer(args) => writer::run(&args, output),
+        #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+        Command::Writer(_) => x86_only::run("writer", output),
         Command::Analyze(args) => analyze::run(&args, output),
     }
 }

@@ -48,15 +48,23 @@ mod decode;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod kernel;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod listing;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod run;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod vectors;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod walk;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod watched;
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub use listing::{Listed, instruction_before};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use run::{
     Event, EventSink, Limits, MOST_STEPS, Request, Trace, WINDOW, trace_program, trace_workload,
 };
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use walk::{Observer, Walked};
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub use watched::{Watched, WatchedData, watch_program};
