@@ -9,6 +9,8 @@ mod check;
 mod common;
 #[cfg(target_os = "linux")]
 mod counters;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod explain;
 #[cfg(target_os = "linux")]
 mod forwarding;
 mod gate;
@@ -106,6 +108,11 @@ enum Command {
     #[cfg(target_os = "linux")]
     Counters(counters::Args),
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Explain(Box<explain::ExplainArgs>),
+    /// Explain the placements by the forwarding map (x86-64 Linux only)
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    Explain(x86_only::Args),
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Trace(trace::TraceArgs),
     /// Single-step one call (x86-64 Linux only)
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -131,6 +138,10 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         Command::Report(args) => report::run(args, output),
         #[cfg(target_os = "linux")]
         Command::Counters(args) => counters::run(&args, output),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Command::Explain(args) => explain::run(&args, output),
+        #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+        Command::Explain(_) => x86_only::run("explain", output),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Command::Trace(args) => trace::run(&args, output),
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
