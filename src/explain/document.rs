@@ -188,7 +188,7 @@ fn agreement_in_words(on: &GridAgreement) -> String {
             }
             if !found.not_seen.is_empty() {
                 words += &format!(
-                    "{} {} predicted slow that are level: what stands between store and load may \
+                    "{} {} predicted slow that are level: what else is in flight may \
                      hide the stall",
                     if found.unexplained.is_empty() { "" } else { "," },
                     found.not_seen.len()
