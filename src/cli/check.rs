@@ -2,7 +2,11 @@
 
 use serde::Serialize;
 
+#[cfg(target_arch = "x86_64")]
+use super::explain::for_check;
 use super::run::{Counts, Run, StderrTalk, plan_document};
+#[cfg(not(target_arch = "x86_64"))]
+use super::x86_only::for_check;
 use super::{Exit, Output, RunArgs};
 use crate::Failure;
 use crate::analysis::{Verdict, VerdictDocument, name_store_placement};
@@ -158,6 +162,7 @@ fn conclude(
     if let Some(why) = count_into(&mut verdicts, if args.run.quick { 4 } else { 16 }) {
         output.warn(&why.to_string());
     }
+    let explanation = for_check(&verdicts.verdicts, run.plan.cpu, run.plan.seed, output);
     let controls = Controls::gather(&verdicts.verdicts, sensitivity);
     run.directory.write_document(VERDICT, &verdicts)?;
     run.directory.write_document(CONTROLS, &controls)?;
@@ -170,12 +175,19 @@ fn conclude(
             held,
             controls: &controls,
             counters,
-            explanation: None,
+            explanation,
             verdicts: &verdicts.verdicts,
             directory: path.display().to_string(),
         })?;
     } else {
-        output.text(&as_text(&verdicts, &controls, &counters, run, output))?;
+        output.text(&as_text(
+            &verdicts,
+            &controls,
+            &counters,
+            explanation.as_ref(),
+            run,
+            output,
+        ))?;
     }
     Ok(match args.gate.exit(&verdicts) {
         // Without a control that sees a stall, "clear" is not proven.
@@ -188,6 +200,7 @@ fn as_text(
     verdicts: &VerdictDocument,
     controls: &Controls,
     counters: &CounterSummary,
+    explanation: Option<&serde_json::Value>,
     run: &Run<PhasePlan>,
     output: &Output,
 ) -> String {
@@ -202,7 +215,10 @@ fn as_text(
     let fix = run.machine.blake3.has_the_fix().then(|| {
         "this build's blake3 has 64-byte-aligned block buffers already: the fix is in".to_owned()
     });
-    let mut lines = controls.sentences();
+    let sentences = explanation.and_then(|document| document["sentences"].as_array());
+    let sentences = sentences.into_iter().flatten().filter_map(serde_json::Value::as_str);
+    let mut lines: Vec<String> = sentences.map(str::to_owned).collect();
+    lines.extend(controls.sentences());
     lines.push(counters.sentence.clone());
     lines.extend(fix);
     lines.push(machine);

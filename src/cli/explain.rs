@@ -7,10 +7,10 @@ use super::{Exit, Output, RunArgs};
 use crate::Failure;
 use crate::analysis::{Verdict, VerdictDocument, name_store_placement};
 use crate::explain::{
-    Explanation, PairFate, PlacementGroup, explain, map_for, measured_in, trace_subject,
+    Explanation, OWN_MAP, PairFate, PlacementGroup, explain, explain_verdicts, map_for,
+    measured_in, shifts_of, trace_subject,
 };
 use crate::launch::Order;
-use crate::placement::{line_shifts, page_shifts};
 use crate::probes::Campaign;
 use crate::probes::forwarding::Map;
 use crate::probes::phase::{GridPlan, PhasePlan};
@@ -83,10 +83,10 @@ pub fn run(args: &ExplainArgs, output: &mut Output) -> Result<Exit, Failure> {
             spec.name, spec.len, spec.name
         ));
     }
-    let shifts = shifts(&measured);
+    let shifts = shifts_of(&measured);
     let (map, source) = match map {
         Some(map) => (map, "a recorded map".to_owned()),
-        None => (map_for(&subject, &shifts, cpu, seed)?, "measured on this core".to_owned()),
+        None => (map_for(&subject, &shifts, cpu, seed)?, OWN_MAP.to_owned()),
     };
     let mut explanation = explain(&subject, &map, &source, &shifts, &measured);
     explanation.notes.extend(twin(&verdicts, &spec));
@@ -98,17 +98,22 @@ pub fn run(args: &ExplainArgs, output: &mut Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The placements to predict for: those measured, else both grids.
-fn shifts(measured: &[(Option<Grid>, crate::explain::Measured)]) -> Vec<usize> {
-    let mut shifts: Vec<usize> =
-        measured.iter().flat_map(|(_, measured)| measured.band.keys().copied()).collect();
-    if shifts.is_empty() {
-        shifts = page_shifts();
-        shifts.extend(line_shifts());
+/// The explanation of BLAKE3 that ends a check; `None`, with a warning, where there can be none.
+pub fn for_check(
+    verdicts: &[Verdict],
+    cpu: Option<usize>,
+    seed: u64,
+    output: &Output,
+) -> Option<serde_json::Value> {
+    let spec = Spec::new(Name::Blake3, crate::probes::check::LEN);
+    match explain_verdicts(&spec, verdicts, cpu, seed) {
+        // A document of plain fields can always be JSON.
+        Ok(explanation) => serde_json::to_value(explanation).ok(),
+        Err(failure) => {
+            output.warn(&format!("no explanation: {failure}"));
+            None
+        }
     }
-    shifts.sort_unstable();
-    shifts.dedup();
-    shifts
 }
 
 fn plan(args: &ExplainArgs, spec: &Spec, seed: u64, cpu: Option<usize>) -> PhasePlan {

@@ -11,6 +11,7 @@ use super::predict::{Load, predict};
 use crate::Failure;
 use crate::analysis::Verdict;
 use crate::block::{Locator, Place, first_written};
+use crate::placement::{line_shifts, page_shifts};
 use crate::probes::forwarding::{Map, measure};
 use crate::sample::{Grid, Placement};
 use crate::sys::copy::CopyRoutine;
@@ -146,6 +147,39 @@ pub fn explain(
     explanation
 }
 
+/// Explains `spec` by this core's map and compares with what `verdicts` hold of it.
+///
+/// # Errors
+/// Where the workload cannot be traced or the map not be measured.
+pub fn explain_verdicts(
+    spec: &Spec,
+    verdicts: &[Verdict],
+    cpu: Option<usize>,
+    seed: u64,
+) -> Result<Explanation, Failure> {
+    let subject = trace_subject(spec)?;
+    let measured = measured_in(verdicts, spec);
+    let shifts = shifts_of(&measured);
+    let map = map_for(&subject, &shifts, cpu, seed)?;
+    Ok(explain(&subject, &map, OWN_MAP, &shifts, &measured))
+}
+
+/// Where a map made for the occasion comes from.
+pub const OWN_MAP: &str = "measured on this core";
+
+/// The placements to predict for: those measured, else both grids.
+pub fn shifts_of(measured: &[(Option<Grid>, Measured)]) -> Vec<usize> {
+    let mut shifts: Vec<usize> =
+        measured.iter().flat_map(|(_, measured)| measured.band.keys().copied()).collect();
+    if shifts.is_empty() {
+        shifts = page_shifts();
+        shifts.extend(line_shifts());
+    }
+    shifts.sort_unstable();
+    shifts.dedup();
+    shifts
+}
+
 /// The buffer's residue at a shift.
 fn residue(subject: &Subject, shift: usize) -> Option<u8> {
     subject.buffer.map(|buffer| ((buffer + 64 * 4096 - shift as u64) % 64) as u8)
@@ -263,7 +297,9 @@ fn hints(
     }
     if !stores.is_empty() {
         let unit = stores.iter().map(|store| store.bytes).max().unwrap_or(64);
-        hints.insert(format!("align what that store writes to {unit} bytes: it then crosses no page"));
+        hints.insert(format!(
+            "align what that store writes to {unit} bytes: it then crosses no page"
+        ));
     }
     hints.into_iter().map(|hint| format!("hint: {hint}; measure again to see")).collect()
 }
@@ -282,7 +318,6 @@ fn alignment(subject: &Subject, loads: &[Load], fewest: [u64; 3]) -> Option<u8> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::line_shifts;
     use crate::workloads::Name;
 
     /// The rule of the original investigation: a 16-byte load from a 64-byte store is blocked

@@ -12,6 +12,8 @@ mod predict;
 
 pub use agreement::{Agreement, Conclusion, Measured, agree};
 pub use document::{Explanation, GridAgreement, PairFate, PlacementGroup, SCHEMA, StoreFate};
-pub use gather::{Subject, explain, map_for, measured_in, trace_subject};
+pub use gather::{
+    OWN_MAP, Subject, explain, explain_verdicts, map_for, measured_in, shifts_of, trace_subject,
+};
 pub use moved::{Shape, needed};
 pub use predict::{Load, predict};
