@@ -33,10 +33,10 @@ pub struct TraceArgs {
     #[arg(long, value_name = "NAME", value_parser = super::workload_name, conflicts_with_all = ["function", "address", "call", "command"])]
     workload: Option<Name>,
     /// Bytes an operation of the workload
-    #[arg(long, value_name = "BYTES", default_value_t = 64, requires = "workload")]
+    #[arg(long, value_name = "BYTES", default_value_t = 64, conflicts_with_all = ["function", "address", "command"])]
     len: usize,
     /// How far the workload's stack is shifted down from its page's anchor, a multiple of 16
-    #[arg(long, value_name = "BYTES", default_value_t = 0, requires = "workload")]
+    #[arg(long, value_name = "BYTES", default_value_t = 0, conflicts_with_all = ["function", "address", "command"])]
     shift: usize,
     /// Function to trace, as in the symbol table or as a person writes it
     #[arg(long, value_name = "NAME", conflicts_with = "address")]
