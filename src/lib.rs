@@ -29,6 +29,8 @@ pub mod block;
 pub mod cli;
 #[cfg(target_os = "linux")]
 pub mod counters;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod explain;
 mod failure;
 pub mod import;
 pub mod kernels;

@@ -2,7 +2,11 @@
 
 use serde::Serialize;
 
+#[cfg(target_arch = "x86_64")]
+use super::explain::for_check;
 use super::run::{Counts, Run, StderrTalk, plan_document};
+#[cfg(not(target_arch = "x86_64"))]
+use super::x86_only::for_check;
 use super::{Exit, Output, RunArgs};
 use crate::Failure;
 use crate::analysis::{
@@ -13,6 +17,7 @@ use crate::machine::{Machine, pin};
 use crate::probes::check::{CheckPlan, Extent};
 use crate::probes::controls::Controls;
 use crate::probes::pad::settle;
+use crate::probes::retired::count_into;
 use crate::probes::{Campaign, Held, check, sensitivity};
 use crate::record::{RunDirectory, VERDICT, series_of};
 use crate::report::text;
@@ -160,6 +165,11 @@ fn conclude(
     let mut verdicts = judged(&run.directory, run.plan.phase.seed)?;
     name_store_placement(&mut verdicts.verdicts);
     let agreements = agreements(&verdicts.verdicts);
+    if let Some(why) = count_into(&mut verdicts, if args.run.quick { 4 } else { 16 }) {
+        output.warn(&why.to_string());
+    }
+    let plan = &run.plan.phase;
+    let explanation = for_check(&verdicts.verdicts, plan.cpu, plan.seed, output);
     let controls = Controls::gather(&verdicts.verdicts, sensitivity);
     run.directory.write_document(VERDICT, &verdicts)?;
     run.directory.write_document(CONTROLS, &controls)?;
@@ -172,13 +182,16 @@ fn conclude(
             held,
             controls: &controls,
             counters,
-            explanation: None,
+            explanation,
             agreements: &agreements,
             verdicts: &verdicts.verdicts,
             directory: path.display().to_string(),
         })?;
     } else {
-        let mut lines = controls.sentences();
+        let sentences = explanation.as_ref().and_then(|document| document["sentences"].as_array());
+        let sentences = sentences.into_iter().flatten().filter_map(serde_json::Value::as_str);
+        let mut lines: Vec<String> = sentences.map(str::to_owned).collect();
+        lines.extend(controls.sentences());
         lines.extend(agreements.iter().map(|agreement| {
             format!("padding beside trampoline, {}: {}", agreement.workload, agreement.says)
         }));

@@ -9,6 +9,8 @@ mod check;
 mod common;
 #[cfg(target_os = "linux")]
 mod counters;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod explain;
 #[cfg(target_os = "linux")]
 mod forwarding;
 mod gate;
@@ -25,6 +27,10 @@ mod run;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod trace;
 mod verdicts;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod writer;
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+mod x86_only;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -106,7 +112,20 @@ enum Command {
     #[cfg(target_os = "linux")]
     Counters(counters::Args),
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Explain(Box<explain::ExplainArgs>),
+    /// Explain the placements by the forwarding map (x86-64 Linux only)
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    Explain(x86_only::Args),
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Trace(trace::TraceArgs),
+    /// Single-step one call (x86-64 Linux only)
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    Trace(x86_only::Args),
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Writer(writer::WriterArgs),
+    /// Watch who writes a buffer (x86-64 Linux only)
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    Writer(x86_only::Args),
     Analyze(analyze::AnalyzeArgs),
 }
 
@@ -126,7 +145,17 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         #[cfg(target_os = "linux")]
         Command::Counters(args) => counters::run(&args, output),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Command::Explain(args) => explain::run(&args, output),
+        #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+        Command::Explain(_) => x86_only::run("explain", output),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Command::Trace(args) => trace::run(&args, output),
+        #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+        Command::Trace(_) => x86_only::run("trace", output),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Command::Writer(args) => writer::run(&args, output),
+        #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+        Command::Writer(_) => x86_only::run("writer", output),
         Command::Analyze(args) => analyze::run(&args, output),
     }
 }

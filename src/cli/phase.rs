@@ -6,6 +6,7 @@ use crate::Failure;
 use crate::launch::Order;
 use crate::probes::Campaign;
 use crate::probes::phase::{GridPlan, PhasePlan};
+use crate::probes::retired::count_into;
 use crate::record::VERDICT;
 use crate::sample::Grid;
 use crate::workloads::{Name, SinkKind, Spec};
@@ -101,7 +102,10 @@ pub fn run(args: &PhaseArgs, output: &mut Output) -> Result<Exit, Failure> {
         return run.stopped(error, output);
     }
     run.write_machine(&held)?;
-    let verdicts = super::judge_directory(&run.directory, run.plan.seed)?;
+    let mut verdicts = super::judge_directory(&run.directory, run.plan.seed)?;
+    if let Some(why) = count_into(&mut verdicts, 16) {
+        output.warn(&why.to_string());
+    }
     run.directory.write_document(VERDICT, &verdicts)?;
     super::print_verdicts(&verdicts, Some(run.directory.path()), output)?;
     Ok(args.gate.exit(&verdicts))

@@ -8,22 +8,36 @@ use comfy_table::{Table, presets};
 
 use super::{Exit, Output};
 use crate::Failure;
+use crate::block::Place;
 use crate::trace::{
-    Event, Limits, MOST_STEPS, PairEntry, Relation, Request, Site, Target, TraceDocument, WINDOW,
-    trace_program,
+    Event, EventSink, Limits, MOST_STEPS, PairEntry, Relation, Request, Site, Target, Trace,
+    TraceDocument, WINDOW, trace_program, trace_workload,
 };
+use crate::workloads::{Name, Spec};
+use stack_trampoline::Alignment;
 
 /// Rows of the text table; the document has them all.
 const ROWS: usize = 40;
 
 /// Single-step one call; list each load whose bytes come from recent stores
 ///
+/// trace --workload NAME [--len N] [--shift N]
 /// trace --function NAME [--call N] -- PROGRAM ARGS
 ///
-/// The program runs until the call begins, is stepped through it, and is then ended. Its standard
+/// A workload is traced as it is timed: the second of three operations in the timed loop.
+/// A program runs until the call begins, is stepped through it, and is then ended. Its standard
 /// output goes to standard error. Its children are not followed.
 #[derive(clap::Args)]
 pub struct TraceArgs {
+    /// A workload of stackphase's own instead of a program
+    #[arg(long, value_name = "NAME", value_parser = super::workload_name, conflicts_with_all = ["function", "address", "call", "command"])]
+    workload: Option<Name>,
+    /// Bytes an operation of the workload
+    #[arg(long, value_name = "BYTES", default_value_t = 64, conflicts_with_all = ["function", "address", "command"])]
+    len: usize,
+    /// How far the workload's stack is shifted down from its page's anchor, a multiple of 16
+    #[arg(long, value_name = "BYTES", default_value_t = 0, conflicts_with_all = ["function", "address", "command"])]
+    shift: usize,
     /// Function to trace, as in the symbol table or as a person writes it
     #[arg(long, value_name = "NAME", conflicts_with = "address")]
     function: Option<String>,
@@ -56,7 +70,7 @@ impl TraceArgs {
             (None, None) => Err(Failure::usage(
                 "no function to trace",
                 "trace",
-                "name one with --function NAME or --address ADDRESS",
+                "name one with --function NAME or --address ADDRESS, or a --workload",
             )),
         }
     }
@@ -84,19 +98,15 @@ pub(super) fn parse_address(text: &str) -> Result<Target, Failure> {
 /// # Errors
 /// When the call could not be reached, or stdout not be written.
 pub fn run(args: &TraceArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let target = args.target()?;
-    let Some((program, rest)) = args.command.split_first() else {
-        return Err(Failure::usage("no program to trace", "trace", "put it behind `--`"));
-    };
-    let request = Request { program, args: rest, target: &target, call: args.call };
     let limits = Limits { window: args.window, most_steps: args.max_steps };
     let mut lines = EventLines::default();
     let mut sink = |event: &Event<'_>| lines.write(event);
-    let events = args.events.then_some(&mut sink as &mut crate::trace::EventSink<'_>);
-    let trace = trace_program(&request, limits, events)
-        .map_err(|error| error.at(program.to_string_lossy()))?;
+    let events = args.events.then_some(&mut sink as &mut EventSink<'_>);
+    let document = match args.workload {
+        Some(name) => own(args, name, limits, events)?,
+        None => TraceDocument::of(&foreign(args, limits, events)?),
+    };
     lines.finish()?;
-    let document = TraceDocument::of(&trace);
     for reason in &document.partial {
         output.warn(&format!("this is not the whole call: {reason}"));
     }
@@ -112,6 +122,39 @@ pub fn run(args: &TraceArgs, output: &mut Output) -> Result<Exit, Failure> {
         output.text(&text(&document))?;
     }
     Ok(Exit::Done)
+}
+
+/// One operation of a workload.
+fn own(
+    args: &TraceArgs,
+    name: Name,
+    limits: Limits,
+    events: Option<&mut EventSink<'_>>,
+) -> Result<TraceDocument, Failure> {
+    let spec = Spec::new(name, args.len);
+    let place = Place::Shifted(Alignment::Page, args.shift);
+    let trace =
+        trace_workload(&spec, place, limits, events).map_err(|error| error.at(name.as_str()))?;
+    Ok(TraceDocument {
+        workload: Some(name.to_string()),
+        len: spec.sample_len(),
+        shift: Some(args.shift as i64),
+        ..TraceDocument::of(&trace)
+    })
+}
+
+/// One call of a program.
+fn foreign(
+    args: &TraceArgs,
+    limits: Limits,
+    events: Option<&mut EventSink<'_>>,
+) -> Result<Trace, Failure> {
+    let target = args.target()?;
+    let Some((program, rest)) = args.command.split_first() else {
+        return Err(Failure::usage("no program to trace", "trace", "put it behind `--`"));
+    };
+    let request = Request { program, args: rest, target: &target, call: args.call };
+    trace_program(&request, limits, events).map_err(|error| error.at(program.to_string_lossy()))
 }
 
 /// Accesses as lines on stdout; the first error is kept, the rest is dropped.
@@ -148,7 +191,13 @@ impl EventLines {
 }
 
 fn text(document: &TraceDocument) -> String {
-    let mut text = format!("{} instructions", document.instructions);
+    let mut text = String::new();
+    if let Some(workload) = &document.workload {
+        let len = document.len.map_or_else(String::new, |len| format!(", {len} bytes"));
+        let shift = document.shift.unwrap_or_default();
+        text += &format!("one operation of {workload}{len}, at shift {shift}\n");
+    }
+    text += &format!("{} instructions", document.instructions);
     if document.steps != document.instructions {
         text += &format!(" ({} steps with the elements of string instructions)", document.steps);
     }

@@ -27,6 +27,6 @@ pub use json::to_json;
 pub use lookup::{Place, Prediction};
 pub use map::{Map, MapError, Reference, SCHEMA, WidthAbsence};
 pub use measure::{Measured, measure, widths};
-pub use plan::{Experiment, Extent, GridPreset, Plan};
+pub use plan::{At, Experiment, Extent, GridPreset, Plan};
 pub use rules::rules;
 pub use summary::Entry;

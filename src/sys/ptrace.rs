@@ -113,23 +113,16 @@ impl Tracee {
         Ok(tracee)
     }
 
-    /// Forks this process; the child waits for us and then calls `entry(argument)` and exits. Code
-    /// and data are where they are here. The child has only the calling thread: `entry` must not
-    /// wait for others. It is killed after `seconds`.
+    /// Forks this process; the child waits for us, then does `work` and exits. Code and data are
+    /// where they are here. The child has only the calling thread, so `work` must not wait for
+    /// others; it is killed after `seconds`.
     ///
     /// # Errors
     /// [`StartError::Forbidden`] when tracing is forbidden, [`StartError::Start`] when the process
     /// limit is reached.
-    ///
-    /// # Safety
-    /// `entry` must be sound to call with `argument`.
-    pub unsafe fn fork(
-        entry: extern "C" fn(*mut c_void),
-        argument: *mut c_void,
-        seconds: u32,
-    ) -> Result<Tracee, StartError> {
-        // SAFETY: the child calls what the C library allows after a fork, then `entry`, for which
-        // the caller answers, and leaves without running destructors.
+    pub fn fork(work: &mut dyn FnMut(), seconds: u32) -> Result<Tracee, StartError> {
+        // SAFETY: the child does what the C library supports after a fork (its allocator included),
+        // runs `work` on the one thread it has, and leaves without running destructors.
         let process = unsafe { libc::fork() };
         match process {
             -1 => Err(StartError::Start(io::Error::last_os_error())),
@@ -142,9 +135,9 @@ impl Tracee {
                     libc::alarm(seconds);
                     libc::raise(libc::SIGSTOP);
                 }
-                std::hint::black_box(entry)(argument);
+                let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
                 // SAFETY: ends the child at once.
-                unsafe { libc::_exit(0) }
+                unsafe { libc::_exit(if done.is_ok() { 0 } else { 101 }) }
             }
             process => {
                 let mut tracee =

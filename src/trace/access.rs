@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Direction of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessKind {
     /// Memory is read.
@@ -57,6 +57,21 @@ impl Access {
             })
             .map(|i| self.address.wrapping_add(i))
     }
+}
+
+/// All accesses of one instruction to one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// Address of the instruction.
+    pub ip: u64,
+    /// Load or store.
+    pub kind: AccessKind,
+    /// First address of the operand.
+    pub address: u64,
+    /// Width of the operand in bytes.
+    pub bytes: u32,
+    /// How often.
+    pub count: u64,
 }
 
 /// One step of the traced thread: an instruction, or one iteration of a string instruction.

@@ -261,6 +261,15 @@ impl Decoded {
         if narrow { registers.rcx & 0xffff_ffff } else { registers.rcx }
     }
 
+    /// Width of the widest operand that is accessed so; `None` where none is.
+    pub fn widest(&self, kind: AccessKind) -> Option<u32> {
+        let accessed = |operand: &&Operand| match kind {
+            AccessKind::Load => operand.loads,
+            AccessKind::Store => operand.stores,
+        };
+        self.operands.iter().filter(accessed).map(|operand| operand.bytes).max()
+    }
+
     /// The instruction as an assembler's listing shows it.
     pub fn text(&self) -> String {
         text(&self.instruction)

@@ -14,6 +14,15 @@ pub const SCHEMA: &str = "stackphase/trace/1";
 pub struct TraceDocument {
     /// [`SCHEMA`].
     pub schema: String,
+    /// The workload of our own that was traced; `None` for a program's call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// Bytes of its operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub len: Option<u64>,
+    /// The shift of its stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shift: Option<i64>,
     /// Instructions executed; a repeated string instruction is one.
     pub instructions: u64,
     /// Steps made; each element of a string instruction is one.
@@ -94,6 +103,9 @@ impl TraceDocument {
         let walked = &trace.walked;
         TraceDocument {
             schema: SCHEMA.to_owned(),
+            workload: None,
+            len: None,
+            shift: None,
             instructions: walked.instructions,
             steps: walked.steps,
             window: trace.window,

@@ -46,6 +46,38 @@ pub enum TraceError {
         /// What may explain it, with a leading separator, or nothing.
         hint: String,
     },
+    /// The child that calls a workload ended in the middle of it.
+    #[error("the child that calls the workload {ending} before the call returned")]
+    Ended {
+        /// How it ended.
+        ending: String,
+    },
+    /// The call takes more steps than was allowed.
+    #[error("the call takes more than {0} steps")]
+    TooLong(u64),
+    /// The stack cannot be put there.
+    #[error(transparent)]
+    Place(#[from] crate::block::PlaceError),
+    /// There is no such workload.
+    #[error(transparent)]
+    Workload(#[from] crate::workloads::SpecError),
+    /// No thread could be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(String),
+    /// The argument points to nothing that is mapped.
+    #[error("argument {argument} of the function is {value:#x}, which points to nothing")]
+    NoPointer {
+        /// The argument, from 1.
+        argument: u8,
+        /// Its value.
+        value: u64,
+    },
+    /// Nothing is mapped at the address.
+    #[error("no data at {0:#x}")]
+    NoData(u64),
+    /// The watchpoint cannot be had.
+    #[error(transparent)]
+    Watch(#[from] crate::sys::breakpoint::WatchError),
     /// The system refused something in between.
     #[error("tracing broke off while {during}: {error}")]
     System {
@@ -81,13 +113,33 @@ impl TraceError {
             TraceError::NotReached { .. } => {
                 "choose arguments with which the program calls it, or a smaller --call"
             }
+            TraceError::NoPointer { .. } => {
+                "choose the argument that holds the buffer's address (--arg-pointer), or another \
+                 --call"
+            }
+            TraceError::NoData(_) => {
+                "give the address as nm prints it, or FILE+0xOFFSET for a library"
+            }
+            TraceError::Watch(_) => "see stackphase writer --help",
+            TraceError::Ended { .. } => "try again; report this as a fault if it stays",
+            TraceError::TooLong(_) => "choose a smaller --len, or allow more with --max-steps",
+            TraceError::Place(_) => "give a shift that is a multiple of 16, up to 131072",
+            TraceError::Workload(_) => "choose another length or workload",
+            TraceError::Thread(_) => "raise the limit on threads",
             TraceError::System { .. } => "see the error's text",
         }
     }
 
     /// The failure as a person reads it, `place` being the program.
     pub fn at(self, place: impl Into<String>) -> Failure {
-        Failure::new(self.to_string(), place, self.remedy())
+        // It knows its own remedy.
+        if let TraceError::Watch(error) = self {
+            return error.into();
+        }
+        let failure = Failure::new(self.to_string(), place, self.remedy());
+        // What was asked for cannot be, whatever the machine.
+        let usage = matches!(self, TraceError::Place(_) | TraceError::Workload(_));
+        if usage { Failure { usage, ..failure } } else { failure }
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +97,8 @@ struct Line {
 /// Pairs loads with stores, step by step.
 pub struct Pairing {
     window: u64,
+    /// Steps whose loads are paired.
+    wanted: Range<u64>,
     stores: VecDeque<Store>,
     /// Number of the oldest store kept.
     oldest: u64,
@@ -112,6 +115,7 @@ impl Pairing {
     pub fn new(window: u64) -> Pairing {
         Pairing {
             window,
+            wanted: 0..u64::MAX,
             stores: VecDeque::new(),
             oldest: 0,
             lines: HashMap::default(),
@@ -123,12 +127,17 @@ impl Pairing {
         }
     }
 
+    /// Pairs only the loads of these steps; the stores of all others are remembered as ever.
+    pub fn only(self, wanted: Range<u64>) -> Pairing {
+        Pairing { wanted, ..self }
+    }
+
     /// Takes the next step in.
     pub fn step(&mut self, step: &Step<'_>) {
         self.evict(step.index);
         for access in step.accesses {
             match access.kind {
-                AccessKind::Load if access.opaque => {}
+                AccessKind::Load if access.opaque || !self.wanted.contains(&step.index) => {}
                 AccessKind::Load => self.load(step, access),
                 AccessKind::Store if access.opaque => {
                     self.forget(access.address, u64::from(access.bytes));

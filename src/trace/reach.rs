@@ -55,7 +55,7 @@ pub(super) fn reach(
 }
 
 /// Runs to the program's entry point: by then its libraries are mapped. The breakpoint there stays.
-fn load(session: &mut Session) -> Result<(i32, Symbols), TraceError> {
+pub(super) fn load(session: &mut Session) -> Result<(i32, Symbols), TraceError> {
     let main = session.process();
     let reading = "reading the process's mappings";
     loop {

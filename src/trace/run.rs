@@ -2,18 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
-use super::access::{Access, AccessKind, Step};
+use super::access::{Access, AccessKind, Step, Touch};
 use super::code::Code;
+use super::own::with_calls;
 use super::pairing::{Pair, Pairing};
 use super::reach::{Target, reach};
 use super::session::Session;
 use super::symbols::{Place, Symbols};
 use super::walk::{Observer, Walk, Walked};
 use super::{TraceError, program};
+use crate::block::Place as StackPlace;
+use crate::workloads::Spec;
 
 /// Steps after which a trace stops by itself: some minutes.
 pub const MOST_STEPS: u64 = 20_000_000;
@@ -82,7 +86,10 @@ fn hexadecimal<S: serde::Serializer>(address: &u64, serializer: S) -> Result<S::
 }
 
 /// Is handed the accesses one by one.
-pub type EventSink<'a> = dyn FnMut(&Event<'_>) + 'a;
+pub type EventSink<'a> = dyn FnMut(&Event<'_>) + Send + 'a;
+
+/// Places kept in [`Trace::touches`]; a longer call is explained by its pairs alone.
+const MOST_TOUCHES: usize = 1 << 16;
 
 /// A traced call.
 #[derive(Clone, Debug)]
@@ -97,6 +104,10 @@ pub struct Trace {
     pub places: BTreeMap<u64, Place>,
     /// Text of every instruction in a pair.
     pub texts: HashMap<u64, String>,
+    /// Every place that a workload's operation touched, by address; empty for a program's call.
+    pub touches: Vec<Touch>,
+    /// The addresses that move with the shift of a workload's stack; empty for a program's call.
+    pub moving: Range<u64>,
 }
 
 /// Starts a program and traces one call in it. Its standard output goes to our standard error. The
@@ -132,13 +143,45 @@ pub(super) fn follow(
     limits: Limits,
     events: Option<&mut EventSink<'_>>,
 ) -> Result<Trace, TraceError> {
-    let mut code = Code::new();
-    let mut recorder =
-        Recorder { pairing: Pairing::new(limits.window), symbols, known: HashMap::new(), events };
-    let walk = Walk::new(session, thread, &mut code, &mut recorder);
-    let walked = walk.run(limits.most_steps)?;
+    let mut recorder = Recorder::new(limits.window, symbols, events);
+    let walked = recorder.walk(session, thread, limits.most_steps)?;
     Ok(recorder.finish(walked, limits.window))
 }
+
+/// Traces one operation of `spec` as it is timed, at `place`, in a forked child.
+///
+/// The loop turns three times and its second operation is taken: it reads what the first one wrote,
+/// and neither the frame before the loop nor what follows it is in it.
+///
+/// # Errors
+/// See [`TraceError`].
+pub fn trace_workload(
+    spec: &Spec,
+    place: StackPlace,
+    limits: Limits,
+    events: Option<&mut EventSink<'_>>,
+) -> Result<Trace, TraceError> {
+    with_calls(spec, &[(place, 1), (place, 2), (place, 3)], |calls| {
+        let (one, two) = (calls.count(limits.most_steps)?, calls.count(limits.most_steps)?);
+        let thread = calls.next()?;
+        let during = || TraceError::during("reading the child");
+        let symbols = Symbols::of_process(calls.session.process()).map_err(during())?;
+        let entry = calls.session.tracee.registers(thread).map_err(during())?;
+        let mut recorder = Recorder::new(limits.window, symbols, events);
+        recorder.take_only(one.steps..two.steps);
+        let walked = recorder.walk(&mut calls.session, thread, limits.most_steps)?;
+        let mut trace = recorder.finish(walked, limits.window);
+        let operation = two.beyond(one);
+        trace.walked.instructions = operation.instructions;
+        trace.walked.steps = operation.steps;
+        // The loop's frame and all below it, with the return address above.
+        trace.moving = entry.rsp.saturating_sub(STACK_BELOW)..entry.rsp + 8;
+        Ok(trace)
+    })
+}
+
+/// More than any workload's frames, and less than the way down to another mapping.
+const STACK_BELOW: u64 = 1 << 20;
 
 /// Pairs the accesses and passes them on.
 struct Recorder<'a, 'b> {
@@ -147,6 +190,53 @@ struct Recorder<'a, 'b> {
     /// Text, and symbol where events are passed on, of each instruction that touches memory.
     known: HashMap<u64, (String, Option<String>)>,
     events: Option<&'a mut EventSink<'b>>,
+    /// Steps that count.
+    wanted: Range<u64>,
+    /// Ip, kind, address and width of what was touched, with how often; where it is wanted.
+    touched: Option<BTreeMap<(u64, AccessKind, u64, u32), u64>>,
+}
+
+impl<'a, 'b> Recorder<'a, 'b> {
+    fn new(
+        window: u64,
+        symbols: Symbols,
+        events: Option<&'a mut EventSink<'b>>,
+    ) -> Recorder<'a, 'b> {
+        Recorder {
+            pairing: Pairing::new(window),
+            symbols,
+            known: HashMap::new(),
+            events,
+            wanted: 0..u64::MAX,
+            touched: None,
+        }
+    }
+
+    /// Takes only these steps, and every place that they touch.
+    fn take_only(&mut self, wanted: Range<u64>) {
+        let pairing = std::mem::replace(&mut self.pairing, Pairing::new(0));
+        self.pairing = pairing.only(wanted.clone());
+        self.wanted = wanted;
+        self.touched = Some(BTreeMap::new());
+    }
+
+    fn walk(
+        &mut self,
+        session: &mut Session,
+        thread: i32,
+        most: u64,
+    ) -> Result<Walked, TraceError> {
+        let mut code = Code::new();
+        Walk::new(session, thread, &mut code, self).run(most)
+    }
+
+    fn note(&mut self, ip: u64, access: &Access) {
+        let Some(touched) = &mut self.touched else { return };
+        let key = (ip, access.kind, access.address, access.bytes);
+        if touched.len() < MOST_TOUCHES || touched.contains_key(&key) {
+            *touched.entry(key).or_default() += 1;
+        }
+    }
 }
 
 impl Observer for Recorder<'_, '_> {
@@ -155,14 +245,22 @@ impl Observer for Recorder<'_, '_> {
             return;
         }
         self.pairing.step(step);
-        let (text, symbol) = self.known.entry(step.ip).or_insert_with(|| {
-            let symbol = self.events.as_ref().and_then(|_| self.symbols.place(step.ip).symbol);
-            (text(), symbol)
-        });
+        if !self.wanted.contains(&step.index) {
+            // A pair's store may lie before the steps that count.
+            self.known.entry(step.ip).or_insert_with(|| (text(), None));
+            return;
+        }
+        for access in step.accesses {
+            self.note(step.ip, access);
+        }
+        let (text, symbol) = self.known.entry(step.ip).or_insert_with(|| (text(), None));
+        if self.events.is_some() && symbol.is_none() {
+            *symbol = self.symbols.place(step.ip).symbol;
+        }
         let Some(events) = &mut self.events else { return };
         for Access { address, bytes, kind, mask, string, .. } in step.accesses.iter().copied() {
             events(&Event {
-                step: step.index,
+                step: step.index - self.wanted.start,
                 ip: step.ip,
                 symbol: symbol.as_deref(),
                 text,
@@ -191,9 +289,17 @@ impl Recorder<'_, '_> {
             walked.partial.push(format!("{overflowed} loads belong to pairs beyond those kept"));
         }
         let pairs = self.pairing.into_pairs();
+        let touches: Vec<Touch> = self
+            .touched
+            .take()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|((ip, kind, address, bytes), count)| Touch { ip, kind, address, bytes, count })
+            .collect();
         let addresses: BTreeSet<u64> = pairs
             .iter()
             .flat_map(|pair| pair.stores.iter().map(|store| store.ip).chain([pair.load_ip]))
+            .chain(touches.iter().map(|touch| touch.ip))
             .collect();
         let places = self.symbols.places(addresses.iter().copied());
         let texts = self.known.into_iter().filter(|(ip, _)| addresses.contains(ip));
@@ -203,6 +309,8 @@ impl Recorder<'_, '_> {
             pairs,
             places,
             texts: texts.map(|(ip, (text, _))| (ip, text)).collect(),
+            touches,
+            moving: 0..0,
         }
     }
 }
