@@ -201,7 +201,7 @@ fn an_empty_program_is_no_program() {
     ] {
         let output = stackphase(args);
         assert_eq!(output.status.code(), Some(1), "{}", error_of(&output));
-        assert!(error_of(&output).contains("not executable"), "{}", error_of(&output));
+        assert!(error_of(&output).contains("an empty file"), "{}", error_of(&output));
     }
 }
 

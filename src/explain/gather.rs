@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::analysis::Verdict;
 use crate::block::{Locator, Place, first_written};
 use crate::placement::{line_shifts, page_shifts};
-use crate::probes::forwarding::{Map, measure};
+use crate::probes::forwarding::{Class, Map, measure};
 use crate::sample::{Grid, Placement};
 use crate::sys::copy::CopyRoutine;
 use crate::trace::{Limits, Pair, Relation, Trace, trace_workload};
@@ -230,10 +230,11 @@ fn site(trace: &Trace, ip: u64) -> String {
 /// The pairs that are held up somewhere: blocked ones first, then those that are slow.
 fn fates(trace: &Trace, loads: &[Load]) -> Vec<PairFate> {
     let mut fates = Vec::new();
-    type Members = fn(&Load) -> &Vec<usize>;
-    let classes: [(&str, Members); 2] =
-        [("blocked", |load| &load.blocked), ("slow forward", |load| &load.slow_forwards)];
-    for (class, of) in classes {
+    for class in [Class::Blocked, Class::SlowForward] {
+        let of = |load: &Load| match class {
+            Class::Blocked => load.blocked.clone(),
+            _ => load.slow_forwards.clone(),
+        };
         for (index, pair) in trace.pairs.iter().enumerate() {
             let at = loads.iter().filter(|load| of(load).contains(&index));
             let placements: Vec<usize> = at.map(|load| load.shift).collect();
@@ -249,7 +250,7 @@ fn fates(trace: &Trace, loads: &[Load]) -> Vec<PairFate> {
                 load_bytes: pair.load_bytes,
                 offset: pair.offset,
                 distance: pair.distance,
-                class: class.to_owned(),
+                class: class.to_string(),
                 everywhere: placements.len() == loads.len(),
                 placements,
             });

@@ -73,15 +73,15 @@ pub fn of_workload(spec: &Spec, shift: usize, reads: bool) -> Result<WriterDocum
     let mut random = fastrand::Rng::new();
     let located =
         Locator::default().locate(place, timed.as_mut(), &mut random, &mut first_written)?;
-    // Two callers of different depth may be placed whole pages apart: asked again from here.
-    let (here, _) = run_at(place, timed.as_mut(), 1, None)?;
-    let Some(address) = located.address_at(here.sp) else {
-        let Located::Absent(absence) = located else {
-            return Err(Failure::new("the buffer was lost", spec.name.as_str(), "try again"));
-        };
-        return Err(Failure::new(absence.why, spec.name.as_str(), absence.remedy));
-    };
+    if let Located::Absent(absence) = &located {
+        let (why, remedy) = (absence.why.clone(), absence.remedy.clone());
+        return Err(Failure::new(why, spec.name.as_str(), remedy));
+    }
+    let mut address = 0;
     let mut seen = |access, iterations| -> Result<Vec<Hit>, Failure> {
+        // Two callers of different depth may be placed whole pages apart: asked again from here.
+        let (here, _) = run_at(place, timed.as_mut(), 1, None)?;
+        address = located.address_at(here.sp).unwrap_or_default();
         let mut watch = watch(address as usize, 1, access)?;
         run_at(place, timed.as_mut(), iterations, None)?;
         watch.disable()?;
@@ -90,7 +90,8 @@ pub fn of_workload(spec: &Spec, shift: usize, reads: bool) -> Result<WriterDocum
     // What comes before the loop (the frame, the calls down to it) is in both.
     let mut last_operation = |access| -> Result<Vec<Hit>, Failure> {
         let before = seen(access, 1)?.len();
-        Ok(seen(access, 2)?.split_off(before))
+        let both = seen(access, 2)?;
+        Ok(both.into_iter().skip(before).collect())
     };
     let writes = last_operation(Access::Write)?;
     let reads = reads.then(|| last_operation(Access::ReadWrite)).transpose()?;

@@ -13,6 +13,9 @@ pub enum TraceError {
     /// It is there, but cannot be executed.
     #[error("the program is not executable")]
     NotExecutable,
+    /// The file holds nothing; a shell would take it for a script.
+    #[error("the program is an empty file")]
+    Empty,
     /// It was made for another processor, or another word length.
     #[error("the program is for {0}, not for this processor")]
     WrongArchitecture(String),
@@ -96,6 +99,7 @@ impl TraceError {
     fn remedy(&self) -> &'static str {
         match self {
             TraceError::NotFound => "check the path",
+            TraceError::Empty => "check the path, or build the program again",
             TraceError::NotExecutable => "chmod +x it, or name the interpreter first",
             TraceError::WrongArchitecture(_) => "use a build for this machine",
             TraceError::SetId => "trace a copy without the set-uid bit",

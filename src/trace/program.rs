@@ -32,6 +32,9 @@ pub(super) fn find(program: &OsStr) -> Result<PathBuf, TraceError> {
     if !metadata.is_file() || mode & 0o111 == 0 {
         return Err(TraceError::NotExecutable);
     }
+    if metadata.len() == 0 {
+        return Err(TraceError::Empty);
+    }
     let changes_user =
         mode & libc::S_ISUID != 0 && metadata.uid() != nix::unistd::geteuid().as_raw();
     let changes_group = mode & libc::S_ISGID != 0
