@@ -23,7 +23,12 @@ arguments=("$@")
 
 command=(cargo test --locked --target aarch64-unknown-linux-gnu "${arguments[@]}")
 if "$kit/bin/with-binfmt" true 2>/dev/null; then
-  command=("$kit/bin/with-binfmt" "${command[@]}")
+  # Workers start with an environment of our making, in which the emulator is not told where arm64's
+  # loader and libraries lie: in that namespace they lie in /usr/lib, beside the machine's own.
+  # shellcheck disable=SC2016
+  command=("$kit/bin/with-binfmt" sh -c
+    'mount -t overlay overlay -o "lowerdir=$1:/usr/lib" /usr/lib && shift && exec "$@"'
+    sh "$kit/cross/usr/aarch64-linux-gnu/lib" "${command[@]}")
 else
   say "no namespace with an emulator of its own here (Linux 6.7 and user namespaces have one): tests that start arm64 programs will not find them"
 fi

@@ -118,7 +118,13 @@ mod tests {
     #[test]
     fn our_own_stack_starts_above_a_local() -> Result<(), ProcessStackError> {
         // The main thread's stack: a test runs on another, so only plausibility is checked.
-        let stack = ProcessStack::of_self()?;
+        let stack = match ProcessStack::of_self() {
+            Err(error @ ProcessStackError::Hidden { .. }) => {
+                eprintln!("skipped: {error} (an emulator's /proc has none)");
+                return Ok(());
+            }
+            known => known?,
+        };
         assert!(stack.start > 0x1000 && stack.start % 16 == 0, "{stack:?}");
         assert!(stack.argv_bytes > 0, "{stack:?}");
         Ok(())

@@ -109,7 +109,9 @@ mod tests {
         let verdict = phase(|| calls += 1)?;
         assert!(calls > u64::from(ROUNDS) * 16);
         assert_eq!((verdict.grid, verdict.len), (Some(Grid::Line), None));
-        assert!(verdict.reasons.iter().any(|reason| reason.contains("one launch")));
+        // On a machine too busy for a single undisturbed block that is said instead.
+        let said = |words: &str| verdict.reasons.iter().any(|reason| reason.contains(words));
+        assert!(said("one launch") || said("every block was disturbed"), "{:?}", verdict.reasons);
         assert_eq!(permitted_cpus(), before, "pinning was undone");
         Ok(())
     }
