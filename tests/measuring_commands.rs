@@ -106,6 +106,7 @@ fn what_cannot_be_is_one_line_that_says_what_mends_it() {
         (&["phase", "--frame-offset", "16"], 2, &["0 and 15"]),
         (&["phase", "--cpu", "99999"], 2, &["99999", "choose one of"]),
         (&["check", "--cpu", "99999"], 2, &["99999", "choose one of"]),
+        (&["pad", "--realtime", "--", "true"], 2, &["--realtime", "chrt -f 1"]),
         (&["check", "--rounds", "0"], 2, &["--rounds"]),
         (&["check", "--launches", "-1"], 2, &["-1"]),
         (&["check", "--out", &below_a_file], 1, &[file]),

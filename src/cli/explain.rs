@@ -150,6 +150,7 @@ fn measured(
     let launches = run.plan.launches(&run.finished);
     let mut talk = StderrTalk { output };
     let mut campaign = Campaign::new(&mut run.sink, &mut talk)?;
+    campaign.at_realtime_priority(args.run.realtime);
     let measured = campaign.run(&launches);
     let held = campaign.held();
     if let Err(error) = measured {

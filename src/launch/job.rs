@@ -55,6 +55,9 @@ pub struct GridJob {
     pub guard_best: Option<GuardReading>,
     /// Run on a spawned thread instead of the main one.
     pub on_thread: bool,
+    /// Run at real-time priority, with sleeps that stay below the kernel's throttle.
+    #[serde(default)]
+    pub realtime: bool,
     /// What `order` is counted from: launches that carry the placement are numbered through, so
     /// that their order in the run is recorded.
     #[serde(default)]

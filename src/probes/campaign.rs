@@ -62,6 +62,7 @@ pub struct Campaign<'a> {
     hellos: Vec<(LaunchOptions, Hello)>,
     done: u64,
     total: u64,
+    realtime: bool,
 }
 
 impl<'a> Campaign<'a> {
@@ -82,7 +83,13 @@ impl<'a> Campaign<'a> {
             hellos: Vec::new(),
             done: 0,
             total: 0,
+            realtime: false,
         })
+    }
+
+    /// Runs the workers at real-time priority from here on, where that is permitted.
+    pub fn at_realtime_priority(&mut self, on: bool) {
+        self.realtime = on;
     }
 
     /// Carries out all launches.
@@ -103,6 +110,7 @@ impl<'a> Campaign<'a> {
         self.hellos.push((launch.options.clone(), worker.hello.clone()));
         for job in &launch.jobs {
             let mut job = job.clone();
+            job.realtime = self.realtime;
             job.guard_best = self.guard_best.get(&job.arm).copied();
             let arm = job.arm.clone();
             let mut warnings = Vec::new();

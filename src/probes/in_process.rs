@@ -76,6 +76,7 @@ pub fn phase_of<W: Workload>(name: &str, grid: Grid, workload: W) -> Result<Verd
         cpu: crate::machine::choose_cpu(None).ok().and_then(|cpu| cpu.0),
         guard_best: None,
         on_thread: false,
+        realtime: false,
         order_from: 0,
         finished: Vec::new(),
     };

@@ -110,6 +110,7 @@ impl PhasePlan {
                     cpu: self.cpu,
                     guard_best: None,
                     on_thread: self.on_thread,
+                    realtime: false,
                     order_from: 0,
                     finished: Vec::new(),
                 };

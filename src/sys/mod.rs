@@ -22,6 +22,8 @@ pub mod perf;
 mod perf_ring;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod ptrace;
+#[cfg(target_os = "linux")]
+pub mod realtime;
 #[cfg(unix)]
 pub mod signals;
 #[cfg(all(test, target_os = "linux"))]

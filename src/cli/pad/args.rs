@@ -129,6 +129,14 @@ impl PadArgs {
         if let Some(plan) = resumed {
             return self.resume(plan);
         }
+        if self.run.realtime && !self.command.is_empty() {
+            return Err(Failure::usage(
+                "--realtime is for own workloads: a command that never sleeps would be stopped by \
+                 the kernel's throttle",
+                "--realtime",
+                "put `chrt -f 1` before the command, knowing that",
+            ));
+        }
         let counts = self.run.counts(self.full(), self.quick());
         let cpu = self.run.resolved_cpu()?;
         let own = if self.command.is_empty() { Some(self.own(counts)?) } else { None };

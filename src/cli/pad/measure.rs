@@ -31,10 +31,11 @@ pub fn events(runner: &Runner) -> Vec<String> {
 ///
 /// # Errors
 /// When no launch could be made.
-pub fn own(run: &mut Run<PadPlan>, output: &Output) -> Result<Measured, Failure> {
+pub fn own(run: &mut Run<PadPlan>, realtime: bool, output: &Output) -> Result<Measured, Failure> {
     let launches = run.plan.own_launches(&run.finished);
     let mut talk = StderrTalk { output };
     let mut campaign = Campaign::new(&mut run.sink, &mut talk)?;
+    campaign.at_realtime_priority(realtime);
     let measured = campaign.run(&launches);
     let held = campaign.held();
     let stopped = stop_of(measured)?;

@@ -31,7 +31,7 @@ pub fn run(args: &PadArgs, output: &mut Output) -> Result<Exit, Failure> {
     // What is kept of a command may lack its arguments; they were given again.
     run.plan = plan;
     let measured = match &runner {
-        None => measure::own(&mut run, output)?,
+        None => measure::own(&mut run, args.run.realtime, output)?,
         Some(runner) => measure::command(&mut run, runner, output)?,
     };
     if let Some(error) = measured.stopped {

@@ -242,6 +242,7 @@ impl PadPlan {
             cpu: self.cpu.filter(|_| planned.arm == Arm::Pinned),
             guard_best: None,
             on_thread: false,
+            realtime: false,
             order_from: planned.position * u64::from(own.rounds + own.extra_rounds),
             finished: Vec::new(),
         };
