@@ -7,6 +7,7 @@ mod analyze;
 #[cfg(target_os = "linux")]
 mod check;
 mod common;
+mod completions;
 #[cfg(target_os = "linux")]
 mod counters;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -127,6 +128,10 @@ enum Command {
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     Writer(x86_only::Args),
     Analyze(analyze::AnalyzeArgs),
+    /// Completions for a shell, on stdout
+    Completions(completions::CompletionsArgs),
+    /// Write manual pages into a directory
+    Man(completions::ManArgs),
 }
 
 fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
@@ -157,6 +162,8 @@ fn dispatch(command: Command, output: &mut Output) -> Result<Exit, Failure> {
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
         Command::Writer(_) => x86_only::run("writer", output),
         Command::Analyze(args) => analyze::run(&args, output),
+        Command::Completions(args) => completions::completions(&args, output),
+        Command::Man(args) => completions::man(&args, output),
     }
 }
 
