@@ -340,7 +340,7 @@ fn zstd_as_it_is() {
 
 #[test]
 fn xxhsum_as_it_is() {
-    works(Some(r"XXH64 .*\(\s*([0-9.]+ MB/s)\)"), &["xxhsum", "-b11", "-i1"]);
+    works(Some(r"XXH32 .*\(\s*([0-9.]+ MB/s)\)"), &["xxhsum", "-b1", "-i1"]);
 }
 
 #[test]
