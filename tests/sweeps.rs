@@ -57,3 +57,15 @@ fn the_published_paddings_are_all_in_the_band_that_their_residue_predicts() {
     assert_eq!((&sweep["verdict"], &sweep["launches"]["held"]), (&"affected".into(), &36.into()));
     assert!(bands(sweep).1);
 }
+
+#[test]
+fn the_recorded_page_grid_has_its_band_and_the_line_grids_have_none() {
+    let folder = "2026-12-01-amd-epyc-family-23-model-1";
+    let line = verdicts(&format!("{folder}/line.csv"));
+    assert!(line.len() > 6 && line.iter().all(|verdict| verdict["verdict"] == "clear"));
+    let page = verdicts(&format!("{folder}/page.csv"));
+    let blake3 = of(&page, "default");
+    assert_eq!((&blake3["verdict"], &blake3["period_bytes"]), (&"affected".into(), &4096.into()));
+    let effect = blake3["effect_percent"].as_f64().expect("a number");
+    assert!((5.0..7.5).contains(&effect), "{effect}");
+}
